@@ -77,9 +77,9 @@ def in_zookeeper() -> list[Measured]:
             force = _until_throttled(found.bootstrap) - started
             again = cost(kquota("quota", "apply", "--zookeeper", found.zookeeper, str(every), "--yes")).seconds
     return [
-        Measured(name="  ... in ZooKeeper, written", ours=(batches[-1],), promised=2.0),
-        Measured(name="  ... in ZooKeeper, in force (the last one's client is throttled)", ours=(force,)),
-        Measured(name="  ... in ZooKeeper, whole process that finds nothing to change", ours=(again,)),
+        Measured(name="  ... in ZooKeeper, until all quotas are written", ours=(batches[-1],), promised=2.0),
+        Measured(name="  ... in ZooKeeper, until a broker throttles the last client", ours=(force,)),
+        Measured(name="  ... in ZooKeeper, second apply, with nothing to change", ours=(again,)),
     ]
 
 

@@ -130,7 +130,8 @@ def _generate(folder: Path, days: int) -> None:
         nothing = Large(folder=Path(scratch), names={})
         with session(Path(scratch), nothing, say=lambda _: None) as spark:
             from kquota.spark.compact import write
-            from kquota.spark.growth import REPLICAS, by_broker, schema
+            from kquota.spark.growth import REPLICAS, by_broker
+            from kquota.spark.reader import schema_of
 
             rows = spark.range(0, days * A_DAY, 1, days)
             for columns in _COLUMNS:
@@ -138,7 +139,7 @@ def _generate(folder: Path, days: int) -> None:
             made = Path(scratch) / "replicas"
             write(rows.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, kind in REPLICAS.items())), made)
             spark.conf.set("spark.sql.shuffle.partitions", "8")
-            replicas = spark.read.schema(schema(REPLICAS)).parquet(str(made))
+            replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(made))
             write(by_broker(replicas).coalesce(1).sortWithinPartitions("date"), Path(scratch) / "brokers")
         for name in ("replicas", "brokers"):
             for number, file in enumerate(sorted((Path(scratch) / name).glob("*/*/*.parquet"))):

@@ -17,8 +17,7 @@ from bench.section import Section, verdict
 from bench.servers import brokers
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Run
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Run, Taken
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting

@@ -34,9 +34,9 @@ def main() -> None:
     started = time.perf_counter()
     guard.check_names(plan, found)
     moving = moves(plan, now)
-    guard.check_brokers(moving, found)
-    guard.check_running(moving, found, resumed=False, additional=False)
-    guard.check_leaders(moving, found)
+    guard.check_brokers(moving, found, None)
+    guard.check_running(moving, found, None, additional=False)
+    guard.check_leaders(moving, found, None)
     lists = list_entries(moving)
     limits = throttled_brokers(moving)
     done += time.perf_counter() - started

@@ -13,6 +13,7 @@ from typing import Final
 from bench.race import Race, kquota, raced, run, say
 from bench.section import Section
 from bench.servers import brokers
+from kquota.cli.engine_options import rehearsal
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.spark import archive
@@ -33,7 +34,7 @@ def _races(found: Sandbox) -> Iterator[list[Race]]:
     one on a machine. Both programs sample the cluster for 3 s.
     """
     say("the archive of Spark's classes ...")
-    archive.build()
+    archive.build(rehearsal())
     traffic.create(found.bootstrap, "bench-start", [[1, 2]])
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
         plan = Path(folder) / "plan.json"

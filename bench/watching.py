@@ -11,15 +11,16 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
 from kafka.cluster import ClusterMetadata
-from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kafka.protocol.admin.configs import DescribeConfigsResponse
 from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
+from kafka.protocol.consumer import ListOffsetsRequest as ListOffsets
 from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
@@ -73,12 +74,12 @@ class _NoRuns:
 
 
 class _SkippingClock(SystemClock):
-    """A clock for which the time between two readings passes at once."""
+    """A clock for which only the time between two readings passes, so that a busy machine changes no reading."""
 
     skipped: float = 0.0
 
     def monotonic(self) -> float:
-        return super().monotonic() + self.skipped
+        return self.skipped
 
 
 class _EncodedCluster(Wire):
@@ -116,6 +117,9 @@ class _EncodedCluster(Wire):
     def ask(self, request: Any, *_: object) -> Any:
         return self._answered(request)
 
+    def read(self, request: Any, *_: object, **__: object) -> Any:
+        return self._answered(request)
+
     def ask_each(self, requests: Mapping[BrokerId, Any], *_: object) -> dict[BrokerId, Any]:
         return {broker: self._answered(request) for broker, request in requests.items()}
 
@@ -142,9 +146,9 @@ class _EncodedCluster(Wire):
             case RunningMovesRequest():
                 return 0, self._encoded_moves()
             case LogSizesRequest():
-                return 4, self._encoded_sizes(request.partitions)
+                return 4, self._encoded_sizes(_decoded(DescribeLogDirsRequest, request, version=4).topics)
             case ListOffsetsRequest():
-                return 5, self._encoded_offsets(request.partitions)
+                return 9, self._encoded_offsets(_decoded(ListOffsets, request, version=9).topics)
             case _:
                 return 4, self._encoded_configs(request)
 
@@ -228,13 +232,13 @@ class _EncodedCluster(Wire):
         )
         return bytes(answer.encode(version=0))
 
-    def _encoded_sizes(self, asked: Mapping[str, Collection[int]]) -> bytes:
+    def _encoded_sizes(self, asked: Iterable[Any]) -> bytes:
         result = DescribeLogDirsResponse.DescribeLogDirsResult
         topic = result.DescribeLogDirsTopic
         partition = topic.DescribeLogDirsPartition
         topics = [
             topic(
-                name=name,
+                name=one.topic,
                 partitions=[
                     partition(
                         partition_index=p,
@@ -242,10 +246,10 @@ class _EncodedCluster(Wire):
                         offset_lag=0,
                         is_future_key=False,
                     )
-                    for p in numbers
+                    for p in one.partitions
                 ],
             )
-            for name, numbers in asked.items()
+            for one in asked
         ]
         answer = DescribeLogDirsResponse(
             throttle_time_ms=0,
@@ -254,21 +258,33 @@ class _EncodedCluster(Wire):
         )
         return bytes(answer.encode(version=4))
 
-    def _encoded_offsets(self, asked: Mapping[str, Collection[int]]) -> bytes:
+    def _encoded_offsets(self, asked: Iterable[Any]) -> bytes:
         topic = ListOffsetsResponse.ListOffsetsTopicResponse
         partition = topic.ListOffsetsPartitionResponse
         offset = 10**6 + self._grown * 10**3
         topics = [
             topic(
-                name=name,
+                name=one.name,
                 partitions=[
-                    partition(partition_index=p, error_code=0, timestamp=-1, offset=offset + p, leader_epoch=1)
-                    for p in numbers
+                    partition(
+                        partition_index=p.partition_index,
+                        error_code=0,
+                        timestamp=-1,
+                        offset=offset + p.partition_index,
+                        leader_epoch=1,
+                    )
+                    for p in one.partitions
                 ],
             )
-            for name, numbers in asked.items()
+            for one in asked
         ]
-        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=5))
+        return bytes(ListOffsetsResponse(throttle_time_ms=0, topics=topics).encode(version=9))
+
+
+def _decoded(kind: Any, request: Any, version: int) -> Any:
+    """Return kquota's request as kafka-python reads it."""
+    request.API_VERSION = version
+    return kind.decode(request.body(), version=version)
 
 
 if __name__ == "__main__":

@@ -335,10 +335,10 @@ O	kquota reassign-partitions	--seed	once	free	For --generate: seed of an earlier
 O	kquota reassign-partitions	--throttle	once	free	Throttle rate for the copies that each broker sends and receives, for example 50MB/s
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
 O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
-O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker
+O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
-O	kquota reassign-partitions	--clear-all	once	flag	Clear all throttles, including those of other tools and users, as Kafka'\''s --verify does
+O	kquota reassign-partitions	--clear-all	once	flag	If no move is running, clear the rates of all brokers and the lists of the plan'\''s topics, including those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
 O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start (--cancel: to stop)
@@ -364,7 +364,7 @@ O	kquota topics	--describe	once	flag	Show topics and their partitions
 O	kquota topics	--topic	many	topics	Name of a topic or, except with --create, a regular expression
 O	kquota topics	--from-file	once	files	File with one topic per line: NAME
 O	kquota topics	--partitions	once	free	Partitions of each topic
-O	kquota topics	--replication-factor	once	free	Replicas of each partition
+O	kquota topics	--replication-factor	once	free	With --create: replicas of each partition
 O	kquota topics	--replica-assignment	once	brokers,	Brokers of each partition, from partition 0, for example 1:2,2:3
 O	kquota topics	--config	many	topic-pairs	Config of the new topics
 O	kquota topics	--if-not-exists	once	flag	With --create: do not fail if a topic exists
@@ -379,7 +379,7 @@ O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with exactly m
 O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection by the mutation quota, with exit code 75
 O	kquota topics	--timeout	once	free	Time limit for retries of rejected topics, for example 10m
 O	kquota topics	--dry-run	once	flag	Check the change and print it, without sending it
-O	kquota topics	--validate-only	once	flag	Let the controller check the change without making it
+O	kquota topics	--validate-only	once	flag	With --create or --alter: let the controller check the change without making it
 O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
@@ -469,13 +469,13 @@ O	kquota move run	--bootstrap-server	once	free	Kafka brokers
 O	kquota move run	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move run	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
-O	kquota move run	--throttle	once	free	Rate into and out of each broker, for example 50MB/s
+O	kquota move run	--throttle	once	free	Throttle rate for the copies that each broker sends and receives, for example 50MB/s
 O	kquota move run	--unthrottled	once	flag	Copy without a throttle
 O	kquota move run	--deadline	once	free	Change the throttle so that the move ends after this duration (for example 2h) or at this time (for example 2026-11-24T06:00:00+01:00)
 O	kquota move run	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move run	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move run	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
-O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and lower it when they become slow, or when partitions lose in-sync replicas
+O	kquota move run	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast
 O	kquota move run	--max-latency	once	free	With --protect: the latency above which a write is slow, for example 20ms
 O	kquota move run	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move run	--batch	once	free	Move at most N partitions at the same time
@@ -483,7 +483,7 @@ O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker
 O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
 O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred leaders of the plan'\''s partitions, in batches
 O	kquota move run	--election-batch	once	free	With --elect-leaders: partitions in one batch
-O	kquota move run	--force	once	flag	Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too low
+O	kquota move run	--force	once	flag	Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, a small disk, a low throttle, or too few replicas in sync
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
@@ -539,7 +539,7 @@ O	kquota move adjust	--deadline	once	free	Change the throttle so that the move e
 O	kquota move adjust	--min-rate	once	free	With --deadline or --protect: the lowest throttle
 O	kquota move adjust	--max-rate	once	free	With --deadline or --protect: the highest throttle
 O	kquota move adjust	--between	once	free	Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s
-O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast, and lower it when they become slow, or when partitions lose in-sync replicas
+O	kquota move adjust	--protect	once	flag	Raise the throttle while kquota'\''s own writes to a scratch topic are fast
 O	kquota move adjust	--max-latency	once	free	With --protect: the latency above which a write is slow, for example 20ms
 O	kquota move adjust	--metrics	once	free	With --protect: also react to the produce times and request throttle times that these Prometheus JMX exporters of the brokers report
 O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
@@ -577,7 +577,7 @@ O	kquota move resume	--run	once	free	Id of the run, as `kquota move status` show
 O	kquota move resume	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move resume	--state-dir	once	folders	Folder for the run journals
 O	kquota move resume	--dry-run	once	flag	Print the changes, without writing them
-O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
+O	kquota move resume	--force	once	flag	Continue even if too few replicas stay in sync or partitions outside the plan are unhealthy, and override moves that others started
 O	kquota move resume	--gone	many	brokers,	Brokers that will never come back
 O	kquota move resume	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move resume	--yes	once	flag	Do not ask for confirmation
@@ -599,11 +599,12 @@ O	kquota move abort	--run	once	free	Id of the run, as `kquota move status` shows
 O	kquota move abort	--reassignment-json-file	once	files	Select the open run of this plan
 O	kquota move abort	--state-dir	once	folders	Folder for the run journals
 O	kquota move abort	--dry-run	once	flag	Print the changes, without writing them
-O	kquota move abort	--force	once	flag	Continue even if too few replicas stay in sync, and override moves that others started
+O	kquota move abort	--force	once	flag	Undo the run even if too few replicas stay in sync, and override moves that others started
 O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation
 O	kquota move abort	--output	once	text|json	Format of stdout
+O	kquota move abort	--elect-leaders	once	flag	When all replicas are back, elect the preferred leaders of the run'\''s partitions, in batches of 50
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit
@@ -622,7 +623,7 @@ O	kquota throttle show	--no-sample	once	flag	The same as --sample 0
 O	kquota throttle show	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
-C	kquota throttle set	Throttle topics and brokers, a returning broker or a running move, and record the previous values
+C	kquota throttle set	Throttle topics and brokers, a returning broker or an open run, and record the previous values
 O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
 O	kquota throttle set	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
 O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
@@ -752,7 +753,7 @@ O	kquota quota top	--snapshot	once	folders	Also add each reading to the usage sn
 O	kquota quota top	--interval	once	free	Time between two readings, at least 1s
 O	kquota quota top	--once	once	flag	Print one reading and exit, even on a terminal
 O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
-O	kquota quota top	--lines	once	free	Largest number of clients in the table
+O	kquota quota top	--lines	once	free	Largest number of rows in the table, one for each client and key
 O	kquota quota top	--output	once	text|json|tsv	Format of stdout
 O	kquota quota top	--help	once	flag	Show this message and exit
 C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`
@@ -796,7 +797,7 @@ O	kquota quota simulate	--load	once	free	Rate at which the client would send or 
 O	kquota quota simulate	--request-size	once	free	Size of each request
 O	kquota quota simulate	--for	once	free	Duration of the load
 O	kquota quota simulate	--thread-time	once	free	Thread time that each request costs a broker, for example 2ms
-O	kquota quota simulate	--trace	many	files	File or glob with ms and bytes of each request, as CSV or JSON lines
+O	kquota quota simulate	--trace	many	files	File or glob with ms, and bytes, thread_ms or mutations of each request, as CSV or JSON lines
 O	kquota quota simulate	--closed-loop	once	flag	With --load or --trace: the client waits for each answer, so each delay also delays later requests
 O	kquota quota simulate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota simulate	--spark-remote	once	free	Spark Connect server that runs the job

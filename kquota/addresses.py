@@ -21,7 +21,8 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """True if the text is a number from 1 to 65,535. `socket.create_connection` uses a larger number modulo 65,536.
+    """True if the text is a number from 1 to 65,535. Check a port before you connect, because
+    `socket.create_connection` uses a larger number modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")
     (True, False, False, False)

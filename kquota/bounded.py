@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from kquota import counted_json
 
 SETTINGS: Final = 256 * 2**10
-"""The largest size, in bytes, of a file with the settings of a login or a cluster: properties, JAAS, `config.toml`, a
+"""The largest size, in bytes, of a file with the settings of a login or a cluster: properties, JAAS, `config.toml` or a
 token.
 """
 STORE: Final = 8 * 2**20
@@ -28,17 +28,18 @@ STATE: Final = 16 * 2**20
 JOURNAL: Final = 512 * 2**20
 """The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
 LINE: Final = 100_000
-"""The largest size of a line: in bytes in a snapshot or in metrics, in characters in a trace. A row of a snapshot
+"""The largest size of a line: in bytes in a snapshot or in metrics, and in characters in a trace. A row of a snapshot
 takes less than 2,000 bytes.
 """
 _EXPANSION: Final = 200
-"""The maximum number of bytes that one byte of gzip may become. A plan becomes 10 to 60 times as long, a bomb 1,000
-times.
+"""The maximum number of bytes, in addition to `_SMALL`, that one byte of gzip may become. A plan becomes 10 to 60 times
+as long, and a bomb 1,000 times.
 """
 _SMALL: Final = 2**20
 """The bytes that the values of a JSON text and the expansion of gzip may always take."""
 _VALUES: Final = 6
-"""The maximum number of bytes of memory that the values of long JSON text may take for each byte of the text."""
+"""The maximum number of bytes of memory, in addition to `_SMALL`, that JSON values may take for each byte of the text.
+"""
 _PIECE: Final = 2**18
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
@@ -72,7 +73,8 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
 
 
 def within(file: BinaryIO, largest: int) -> bytes:
-    """Return the bytes of an open file, a pipe or a terminal, or the first `largest` + 1 bytes if there are more.
+    """Return the bytes of an open file, which can be a pipe or a terminal. If there are more than `largest` bytes,
+    return the first `largest` + 1.
 
     The function reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
     """
@@ -159,11 +161,13 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> json.JSONDecoder:
-    """Return a decoder that refuses NaN and infinity. `replaced` converts each object as soon as its end is read, so
-    that the objects of the whole text are never in memory together.
+    """Return a decoder that refuses NaN and infinity. If `replaced` is given, it converts each object as soon as its
+    end is read, so that the objects of the whole text are never in memory together.
     """
     return json.JSONDecoder(parse_constant=_no_constant, object_hook=replaced)
 
 
 _JSON: Final = json_decoder()
-"""The default decoder, made once, because `json.loads` with a `parse_constant` makes a new one for each call."""
+"""The default decoder. It is made only once, because `json.loads` with a `parse_constant` makes a new one for each
+call.
+"""

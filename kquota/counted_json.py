@@ -1,7 +1,7 @@
 """Decodes a long JSON text that may be forged: part by part, with a limit for the memory of its values.
 
-A list of `"ab"` takes 12 times its length in memory, and a list of `{}` takes 30 times. A decoder of the standard
-library has the whole value in memory before anything can refuse it.
+The values in a list of `"ab"` take 12 times as much memory as their text, and those in a list of `{}` take 30 times as
+much. A decoder of the standard library has the whole value in memory before anything can refuse it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ _SMALL: Final = 2**20
 """The length in characters up to which the memory of the values is not counted."""
 _LONGEST_PART: Final = 512 * 2**10
 """The maximum length in characters of a part that is not a single string or number. A part is decoded before its memory
-is counted. A series from Prometheus has at most 330,000 characters.
+is counted. The limit is high enough for a series from Prometheus, which has at most 330,000 characters.
 """
 _DEPTH: Final = 4
-"""The maximum depth of a list or an object that is decoded as a whole. A series has a list of lists."""
+"""The maximum depth of a list or an object that is decoded as a whole. A series from Prometheus has a depth of 3: an
+object with a list of lists.
+"""
 _SLOT: Final = 10
-"""The bytes that an item adds to its list. A list reserves an eighth more than its items."""
+"""The bytes that an item adds to its list: 8 for its pointer, and a share of the list's reserve, which is an eighth."""
 _PAIR: Final = 64 + _SLOT
 """The bytes that a key and its value take until their object is complete, in addition to the size of both."""
 
@@ -37,7 +39,8 @@ def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
     """Return `decoder.decode(text)`. Raises TooMuchMemory if the values of a long text need more than `most` bytes, and
     the errors of the decoder.
 
-    If a hook of the decoder replaces an object with a value that JSON does not have, neither of the two counts.
+    If a hook of the decoder replaces an object with a value that JSON does not have, neither the object nor that value
+    counts.
     """
     return decoder.decode(text) if len(text) <= _SMALL else _Walk(text, decoder, most).document()
 
@@ -60,7 +63,7 @@ _BLANKS: Final = re.compile(_BLANK)
 
 
 class _Walk:
-    """One pass through JSON text. It decodes short entries as a whole, and all others item by item."""
+    """One pass through JSON text. It decodes short values with few levels as a whole, and all others item by item."""
 
     def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
         self._text = text
@@ -171,7 +174,9 @@ class _Walk:
 
 
 def _size(value: Any) -> int:
-    """Return the bytes of memory that a JSON value takes. true, false, null and all other objects count as 0."""
+    """Return the bytes of memory that a value takes. `true`, `false`, `null` and values from a hook that JSON does not
+    have count as 0.
+    """
     if isinstance(value, str | float) or type(value) is int:
         return sys.getsizeof(value)
     if isinstance(value, list):

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-_SUFFIX: Final = ".unfinished"
+_PARTIAL: Final = ".{}.unfinished"
+_DIGITS: Final = 16
 _ABANDONED_SECONDS: Final = 24 * 3600.0
 """The age in seconds after which kquota removes a partial file, because writing a file never takes that long."""
 
@@ -20,10 +21,12 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
     With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk when the block
     has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only the owner
-    may read or write the file. A symlink is replaced, not followed. Raises OSError.
+    may read or write the file. A symlink is replaced, not followed. Also removes old partial files of killed processes
+    in this folder. Raises OSError if the file cannot be written, renamed or synced.
     """
+    remove_abandoned(path.parent)
     # The name is random, because processes in two containers with a shared volume may have the same process id.
-    partial = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")
+    partial = path.with_name(_PARTIAL.format(os.urandom(_DIGITS // 2).hex()))
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(partial, flags, 0o600 if private else 0o666)
     try:
@@ -42,14 +45,16 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
 def remove_abandoned(folder: Path) -> None:
     """Remove partial files that killed processes left in this folder more than a day ago."""
-    for partial in folder.glob(f".*{_SUFFIX}"):
+    for partial in folder.glob(_PARTIAL.format("[0-9a-f]" * _DIGITS)):
         with contextlib.suppress(OSError):
             if time.time() - partial.stat().st_mtime > _ABANDONED_SECONDS:
                 partial.unlink()
 
 
 def sync(folder: Path) -> None:
-    """Sync a folder, because a new name is durable only after its folder is synced. Raises OSError."""
+    """Sync a folder or a file. A new name is durable only after its folder is synced. Raises OSError if the folder or
+    file cannot be opened or synced.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

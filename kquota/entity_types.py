@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kquota.terms import CLIENTS, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, IPS, USERS
 
-Kind: TypeAlias = Literal["topics", "brokers", "client-metrics", "groups", "broker-loggers"]
+ResourceKind: TypeAlias = Literal["topics", "brokers", "client-metrics", "groups", "broker-loggers"]
 """The types of resources: entities with configs that are not quotas."""
 TOPICS: Final = "topics"
 BROKERS: Final = "brokers"
@@ -101,5 +101,5 @@ ENTITIES: Final[Mapping[str, EntityType]] = {
     ),
 }
 
-RESOURCES: Final[tuple[Kind, ...]] = (TOPICS, BROKERS, CLIENT_METRICS, GROUPS, BROKER_LOGGERS)
+RESOURCES: Final[tuple[ResourceKind, ...]] = (TOPICS, BROKERS, CLIENT_METRICS, GROUPS, BROKER_LOGGERS)
 """The types whose configs are not quotas."""

@@ -20,8 +20,8 @@ class NextStep(StrEnum):
 
     TAKE_SNAPSHOT = "Take a snapshot"
     TAKE_SIZES = "Take it again"
-    RESUME = "resuming"
-    ABORT = "aborting"
+    RESUME_RUN = "resuming run"
+    ABORT_RUN = "aborting run"
     END_THROTTLE = "ending run"
     EXAMINE_THROTTLES = "examining the throttles"
     SHOW_THROTTLES = "showing the throttles"
@@ -38,6 +38,9 @@ class NextStep(StrEnum):
     SHARE_RECORD = "sharing the record"
     UNSHARE_RECORD = "unsharing the record"
     UNSHARE_OTHER = "unsharing the record in topic"
+    USE_SANDBOX = "Use sandbox"
+    STOP_SANDBOX = "stop sandbox"
+    REMOVE_SANDBOX = "Remove sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,12 @@ class Unseen(Unknown):
 
 
 class QuotaViolatedException(KquotaError):
-    """`THROTTLING_QUOTA_EXCEEDED` (89): the broker rejected a mutation (KIP-599).
+    """`THROTTLING_QUOTA_EXCEEDED` (89): the broker rejected a mutation (KIP-599), or kquota held it back for that
+    reason.
 
-    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. If the error is raised for a
-    whole call, `results` has the error of each topic, or None for success. Otherwise `results` is empty.
+    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. For a mutation that kquota held
+    back, it is estimated. If the error is raised for a whole call, `results` has the error of each topic, or None for
+    success. Otherwise `results` is empty.
     """
 
     def __init__(

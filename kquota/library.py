@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.stores.login.arguments import OF_A_PROGRAM, ArgumentNames
-from kquota.terms import CONTROLLER_MUTATION_RATE
+from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
+from kquota.terms import ANONYMOUS, CONTROLLER_MUTATION_RATE
 
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
     from kquota.probe.behavior import BehaviorRecord
+    from kquota.probe.port import ConsumerGroups, Sight, SmallWrites
     from kquota.probe.port import ProbeClient as Traffic
-    from kquota.probe.port import Sight, SmallWrites
     from kquota.quota.capacity import Capacity
     from kquota.quota.explain import Explanation
     from kquota.quota.port import Principals
@@ -42,7 +42,6 @@ _REPORTED_SECONDS: Final = 3.0
 """The timeout in seconds for controllers whose addresses the brokers report. It is short, because these controllers may
 be unreachable from this host.
 """
-_ANONYMOUS: Final = "ANONYMOUS"
 
 
 def _unheard(_: object) -> None:
@@ -169,6 +168,13 @@ class Logins:
         return small_writes(self.bootstrap_server, settings, topic, partitions)
 
     @contextmanager
+    def groups(self) -> Iterator[ConsumerGroups]:
+        from kquota.stores.admin.group_offsets import WireGroups
+
+        with wire(self.bootstrap_server, self.security, names=self.names) as connection:
+            yield WireGroups(connection)
+
+    @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
         """Run a proxy that records how a client reacts to throttle times, and yield the address for the client."""
         from kquota.stores.admin.throttle_proxy import throttle_proxy
@@ -259,8 +265,8 @@ def _of_librdkafka(security: Security | None) -> dict[str, object]:
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """Return the settings of live brokers that matter for quotas. Settings that a connection does not report are
-    unknown.
+    """Return the settings of each live broker that determine the effect of quotas, with the `release` of the brokers
+    (None: unknown). Settings that a connection does not report are unknown.
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
@@ -335,7 +341,7 @@ def controllers(
 
     names = replace(
         names,
-        server="controller",
+        server=CONTROLLER,
         bootstrap_server=names.bootstrap_controller,
         command_config=names.command_config if security is None else security.option,
     )
@@ -371,9 +377,9 @@ def controllers_of(
 def _settings(security: Security | None) -> dict[str, object]:
     if security is None:
         return {}
-    from kquota.stores.admin import login as of_wire
+    from kquota.stores.login import kafka_python
 
-    return dict(of_wire.settings(security))
+    return dict(kafka_python.settings(security))
 
 
 def client(security: Security | None) -> Client | None:
@@ -385,15 +391,8 @@ def client(security: Security | None) -> Client | None:
 
 
 def user(security: Security | None) -> str | None:
-    """Return the user that brokers derive from a login, or None if only brokers know this user.
-
-    Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
-    """
-    from kquota.stores.login.security import Password
-
-    if security is None or security.protocol == "PLAINTEXT":
-        return _ANONYMOUS
-    return security.credentials.username if isinstance(security.credentials, Password) else None
+    """Return the user that brokers derive from a login, or None if only brokers know this user."""
+    return ANONYMOUS if security is None else security.user
 
 
 def client_id(security: Security | None) -> str:

@@ -11,6 +11,16 @@ def joined(items: Iterable[object]) -> str:
     return ",".join(map(str, items))
 
 
+def listed(items: Iterable[str], last: str = "and") -> str:
+    """List one or more items, with the word `last` before the last one.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
+    ('a', 'a and b', 'a, b or c')
+    """
+    *others, end = items
+    return f"{', '.join(others)} {last} {end}" if others else end
+
+
 def few(items: Collection[object], most: int, between: str = ", ") -> str:
     """List the first `most` items, and the number of the other items.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -43,8 +44,8 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     >>> byte_rate("400Mbit/s")
     50000000
 
-    Raises Invalid for an unknown unit, zero, a negative number, NaN, infinity, fractions of a byte and more than
-    2^63 - 1. The message begins with `what`.
+    Raises Invalid for other text, for less than 1 byte per second, for fractions of a byte, and for more than 2^63 - 1.
+    The message begins with `what`.
     """
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
@@ -101,6 +102,16 @@ def percentage(text: str, what: str = "share") -> Fraction:
     return Fraction(match[1]) / 100
 
 
+def exact_percentage(share: Fraction) -> str:
+    """Format a share from `percentage` without loss: `percentage` parses the text to the same share.
+
+    >>> exact_percentage(Fraction(85, 100)), exact_percentage(Fraction(1, 8))
+    ('85%', '12.5%')
+    """
+    digits = f"{float(100 * share):.6f}".rstrip("0").rstrip(".")
+    return f"{digits}%"
+
+
 def _scaled(quantity: str, text: str, units: Mapping[str, Decimal], what: str, examples: str) -> Decimal:
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
@@ -135,17 +146,30 @@ def exact_size(size: int) -> str:
     return digits + unit
 
 
-def human_bytes(size: float) -> str:
-    """Format a size for people, in decimal units: at most three significant digits, or whole TB from 1,000 TB on.
+def human_bytes(size: float, digits: int = 3) -> str:
+    """Format a size for people, in decimal units and with at most `digits` significant digits (3 or more). From 1,000
+    TB on, there are more digits, because TB is the largest unit.
 
     >>> human_bytes(12_345_678)
     '12.3 MB'
     """
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(size) < 999.5 or unit == "TB":
-            return f"{size:.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.3g} {unit}"
+            whole = unit == "B" or abs(size) >= 99.95
+            text = f"{size:.{digits - 3}f}" if whole else f"{size:.{digits}g}"
+            return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
         size /= 1000
     raise AssertionError("unreachable")
+
+
+def size_in_full(size: float) -> str:
+    """Format a size for people, and exactly in whole bytes, rounded up.
+
+    >>> size_in_full(12_345_678), size_in_full(1)
+    ('12.3 MB (12345678 bytes)', '1 B (1 byte)')
+    """
+    whole = math.ceil(size)
+    return f"{human_bytes(size)} ({whole} {'byte' if whole == 1 else 'bytes'})"
 
 
 def human_rate(rate: float) -> str:
@@ -155,6 +179,39 @@ def human_rate(rate: float) -> str:
     '10 MB/s'
     """
     return f"{human_bytes(rate)}/s"
+
+
+def human_rates(*rates: float) -> tuple[str, ...]:
+    """Format the rates of one sentence for people, with enough digits to tell apart rates that differ after rounding to
+    whole bytes per second.
+
+    >>> human_rates(10_000_000, 12_345_678), human_rates(10_000_000, 10_000_400)
+    (('10 MB/s', '12.3 MB/s'), ('10 MB/s', '10.0004 MB/s'))
+    """
+    whole = [round(rate) for rate in rates]
+    for digits in range(3, 16):
+        texts = tuple(f"{human_bytes(rate, digits)}/s" for rate in whole)
+        if len(set(texts)) == len(set(whole)):
+            return texts
+    return tuple(f"{rate} B/s" for rate in whole)
+
+
+def bytes_per_second(rate: int) -> str:
+    """Format a rate exactly, in Kafka's unit.
+
+    >>> bytes_per_second(1), bytes_per_second(50_000_000)
+    ('1 byte per second', '50000000 bytes per second')
+    """
+    return f"{rate} {'byte' if rate == 1 else 'bytes'} per second"
+
+
+def rate_in_full(rate: int) -> str:
+    """Format a rate exactly and for people, so that an operator sees a wrong unit.
+
+    >>> rate_in_full(50_000_000)
+    '50000000 bytes per second (50 MB/s)'
+    """
+    return f"{bytes_per_second(rate)} ({human_rate(rate)})"
 
 
 def human_duration(seconds: float) -> str:

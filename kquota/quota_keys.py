@@ -24,7 +24,10 @@ class Model(enum.Enum):
     the burst.
     """
     BUCKET = "bucket"
-    """A token bucket over the samples of `controller.quota.window.num`, in the controller (KIP-599)."""
+    """A token bucket over the samples of `controller.quota.window.num`, in the controller (KIP-599).
+
+    The burst is a full bucket: the limit times the duration of all samples.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +36,9 @@ class QuotaKey:
 
     A limit in bytes is a whole number, and is read and shown with units. Any other limit is finite and above 0, and
     with `bits` a whole number up to 2^bits - 1. `unit` is the unit of a limit in words. `since` is the first release
-    that has the key, or () if all supported releases have it. `static` is the broker config that limits client-ids
-    without any quota, or None. Kafka 3.0 removed these configs. `simulated` is the help of the key's option of
-    `quota simulate`, or None if no simulated load uses the quota. If `simulated` is set, `counts` is a field of the
+    that has the key, or () if all supported releases have it. `static` is the broker config that limits a client-id if
+    no quota sets this key for it, or None. Kafka 3.0 removed these configs. `simulated` is the help of the key's option
+    of `quota simulate`, or None if no simulated load uses the quota. If `simulated` is set, `counts` is a field of the
     simulated requests. With `fetches`, the response to a throttled request is empty.
     """
 

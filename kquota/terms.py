@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NewType, TypeAlias
 BrokerId = NewType("BrokerId", int)
 
 HIGHEST_ID: Final = 2**31 - 1
-"""The highest broker id and partition id, because both have 32 bits in the protocol."""
+"""The highest broker id and partition id. Both have 32 bits in the protocol."""
 _DIGITS: Final = 10
 
 
@@ -37,6 +37,8 @@ class Default(enum.Enum):
 DEFAULT: Final = Default.DEFAULT
 WIRE_DEFAULT: Final = "<default>"
 """Kafka's text for the default entity in ZooKeeper paths, which contain only names."""
+ANONYMOUS: Final = "ANONYMOUS"
+"""The user of a client that does not authenticate (KafkaPrincipal)."""
 
 
 class TopicPartition(NamedTuple):
@@ -88,7 +90,8 @@ WIRE_TYPES: Final = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
 SAMPLES: Final = 11
 """Kafka's default of `quota.window.num`, `replication.quota.window.num` and `controller.quota.window.num`."""
 SAMPLE_MS: Final = 1_000
-"""Kafka's default of `quota.window.size.seconds` and of the two similar settings, in ms."""
+"""Kafka's default, in ms, of `quota.window.size.seconds` and of the same settings for replication and the controller.
+"""
 FULL_SAMPLES_MS: Final = (SAMPLES - 1) * SAMPLE_MS
 """The duration in ms of all samples except the one that a broker still fills."""
 
@@ -98,7 +101,7 @@ LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 THROTTLE_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""Topic configs: the replicas that are throttled, as leaders and as followers (KIP-73)."""
+"""Topic configs: the throttled replica lists for leaders and for followers (KIP-73)."""
 
 
 def listed_replica(entry: str) -> tuple[int, BrokerId] | None:
@@ -115,7 +118,7 @@ REPLICATION_RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 """Broker configs: the maximum rates at which a broker sends and fetches listed replicas, in bytes per second (KIP-73).
 """
 THROTTLE_RATES: Final = (*REPLICATION_RATES, LOG_DIR_RATE)
-"""The replication rates, and the rate for replicas that move between the log dirs of a broker (KIP-113)."""
+"""`REPLICATION_RATES`, and the rate for replicas that move between the log dirs of a broker (KIP-113)."""
 REMOTE_RATES: Final = tuple(f"remote.log.manager.{what}.max.bytes.per.second" for what in ("copy", "fetch"))
 """Broker configs: the maximum bytes per second to and from remote storage (KIP-956)."""
 SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
@@ -126,7 +129,7 @@ BYTE_RATES: Final = (*THROTTLE_RATES, *REMOTE_RATES)
 DYNAMIC_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
 DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
-"""Kafka's names for the sources of a value (KIP-226): this topic, this broker, the default of all brokers."""
+"""Kafka's names for the sources of a value (KIP-226): this topic, this broker, and the default of all brokers."""
 
 MAYBE_WRITTEN: Final = (-1, 7)
 """Error codes after which the change may have been written: `UNKNOWN_SERVER_ERROR` and `REQUEST_TIMED_OUT`."""
@@ -146,6 +149,6 @@ LONGEST_TEXT: Final = 1_000
 SEEN_SECONDS: Final = 20.0
 """The maximum time in seconds that kquota waits for a write to become visible. KRaft reads were stale for up to 0.27 s.
 
-A broker on ZooKeeper first reads every notification of the last 15 minutes, and needed 2.3 s for 2,000 of them and 16 s
-for 10,000.
+Before a broker on ZooKeeper shows a write, it reads every notification of the last 15 minutes. This took 2.3 s for
+2,000 notifications and 16 s for 10,000.
 """

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from tests import canary
+from tests.profiles import QUICK
 from tests.secured import secured, secured_zookeeper
 from tests.servers import (
     NEEDS,
@@ -26,7 +29,7 @@ from tests.servers import (
     zookeeper,
 )
 from tests.stores.moves_stage import OtherHand
-from tests.thorough import is_thorough, is_timed, is_unit
+from tests.thorough import has_unit_tests, is_thorough, is_timed, is_unit
 
 __all__ = [
     "cluster",
@@ -42,14 +45,18 @@ __all__ = [
 
 # A property is about results. The duration of one example on a busy machine is irrelevant.
 settings.register_profile("kquota", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=8)
+settings.register_profile("quick", deadline=None, max_examples=QUICK)
 # What lands is decided by the same examples each time. `make unit` and `make test-all` look for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("repeatable-quick", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile("kquota")
 
+# The tests keep millions of objects. With the default of 700, Python looks for garbage among them all the time.
+gc.set_threshold(100_000, 10, 10)
+
 _SKIPPED = pytest.StashKey[Counter[str]]()
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
+_NOT_IMPORTED = pytest.StashKey[set[Path]]()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -91,6 +98,15 @@ def quick_brokers() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SKIPPED] = Counter()
     config.stash[_LEFT_OUT] = Counter()
+    config.stash[_NOT_IMPORTED] = set()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m "unit and ..."` does not import the modules that have no unit test, because that takes seconds."""
+    if not config.option.markexpr.startswith("unit and ") or has_unit_tests(collection_path, config.rootpath):
+        return None
+    config.stash[_NOT_IMPORTED].add(collection_path)
+    return True
 
 
 # First, so that `-m` and the workers see the marks.
@@ -106,6 +122,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timed)
         if is_unit(item.nodeid) and not servers:
             item.add_marker(pytest.mark.unit)
+        if item.get_closest_marker("unit") and not has_unit_tests(item.path, item.config.rootpath):
+            raise pytest.UsageError(
+                f"{item.nodeid}: `make unit` would not find it. Write pytest.mark.unit in its module"
+            )
         # Each server is started once: all tests that need it run in one worker, one after the other.
         if item.get_closest_marker("xdist_group") is None:
             if servers:
@@ -155,6 +175,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         counts = session.config.stash[_SKIPPED], session.config.stash[_LEFT_OUT]
         session.config.workeroutput["not run"] = [dict(count) for count in counts]
+        session.config.workeroutput["not imported"] = [str(path) for path in session.config.stash[_NOT_IMPORTED]]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -165,6 +186,7 @@ def pytest_testnodedown(node: Any) -> None:
     stash: pytest.Stash = node.config.stash
     stash[_SKIPPED] += skipped
     stash[_LEFT_OUT] = stash[_LEFT_OUT] | left_out
+    stash[_NOT_IMPORTED].update(map(Path, getattr(node, "workeroutput", {}).get("not imported", ())))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -172,7 +194,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
         return
     not_run = config.stash[_SKIPPED] + config.stash[_LEFT_OUT]
-    if not not_run:
+    not_imported = config.stash[_NOT_IMPORTED]
+    if not not_run and not not_imported:
         print("not run: nothing")
+    if not_imported:
+        print(f"not run: {len(not_imported)} module(s) without a unit test")
     for why, count in sorted(not_run.items()):
         print(f"not run: {count} test(s): {why}")

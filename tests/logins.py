@@ -51,7 +51,7 @@ def bearer(**options: str) -> dict[str, str]:
 
 IMPATIENT = {"default.api.timeout.ms": "1500"}
 """For a port that closes each connection before it answers: kquota reconnects until its deadline."""
-CLOSED = "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate). "
+CLOSED = "The port may belong to another listener, or the server may limit new connections (connection_creation_rate). "
 CLOSED += "Check the port, and security.protocol ({}) in "
 
 RIGHT: dict[str, tuple[str, Mapping[str, str]]] = {
@@ -75,7 +75,12 @@ RIGHT: dict[str, tuple[str, Mapping[str, str]]] = {
 }
 
 WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
-    "an expired certificate": ("EXPIRED", SSL, "the server's certificate is no longer valid (certificate has expired)"),
+    "an expired certificate": (
+        "EXPIRED",
+        SSL,
+        "the server's certificate is no longer valid (certificate has expired). Renew it, or check the clock of this "
+        "machine\n",
+    ),
     "a certificate for another name": ("ELSEWHERE", SSL, "the server's certificate is for another name (IP address mi"),
     "an unknown authority": (
         "TLS",

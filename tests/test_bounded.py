@@ -131,7 +131,7 @@ def test_a_journal_that_is_a_fifo_is_refused_and_hides_no_other(tmp_path: Path) 
         os.mkfifo(files.folder / "fifo.journal")
     with pytest.raises(Refused, match=r"fifo\.journal: cannot be read"):
         files.every()
-    unread: dict[str, str] = {}
+    unread: dict[str, KquotaError] = {}
     assert files.every(unread) == {}
     assert unread.keys() == {"fifo"}
 

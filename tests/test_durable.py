@@ -86,7 +86,11 @@ def test_a_partial_file_of_a_killed_process_is_removed_after_a_day(tmp_path: Pat
     old, new = sorted(tmp_path.iterdir())
     two_days_ago = time.time() - 2 * 24 * 3600
     os.utime(old, (two_days_ago, two_days_ago))
-    (tmp_path / "another.unfinished").touch()
-    os.utime(tmp_path / "another.unfinished", (two_days_ago, two_days_ago))
-    durable.remove_abandoned(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([new.name, "another.unfinished"])
+    others = (".another.unfinished", "another.unfinished")
+    for other in others:
+        (tmp_path / other).touch()
+        os.utime(tmp_path / other, (two_days_ago, two_days_ago))
+    with durable.replacing(tmp_path / "file"):
+        pass
+    (tmp_path / "file").unlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([new.name, *others])

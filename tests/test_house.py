@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from man.command import every, root
 from tests.source import nodes, strings
@@ -19,8 +20,6 @@ COMMANDS = HOUSE / "cli"
 NAMES_OPTIONS = {
     "placement/generate.py",  # a sentence of Kafka's own tool
     "reassign/words.py",  # sentences of Kafka's own tool
-    "sandbox/cluster.py",  # says how to use and to stop a sandbox
-    "spark/archive.py",  # runs kquota itself, as the rehearsal of a JVM
 }
 
 
@@ -32,9 +31,15 @@ def of_others(path: Path) -> set[str]:
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - {"kquota"}
 
 
+def contracts() -> list[dict[str, Any]]:
+    """The import contracts of pyproject.toml."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    found: list[dict[str, Any]] = tools["importlinter"]["contracts"]
+    return found
+
+
 def test_the_import_contract_covers_every_third_party_library() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    [held] = [set(contract["forbidden_modules"]) for contract in contracts if contract["type"] == "forbidden"]
+    [held] = [set(contract["forbidden_modules"]) for contract in contracts() if contract["type"] == "forbidden"]
     imported = {name for path in HOUSE.rglob("*.py") for name in of_others(path)}
     assert imported - held == set()
 
@@ -59,13 +64,21 @@ def test_the_map_names_every_module_in_its_room() -> None:
     assert sorted(str(path) for path, room in rooms.items() if path.stem not in named.get(room, set())) == []
 
 
-def test_a_class_name_has_one_meaning() -> None:
-    """No two classes of the house share a name, so that a search for a name finds one definition."""
+def test_the_map_shows_the_layers_of_the_import_contract() -> None:
+    [layers] = [contract["layers"] for contract in contracts() if contract.get("containers") == ["kquota"]]
+    shown = (ROOT / "docs" / "house.md").read_text().split("```text\n")[1].split("```")[0]
+    assert shown.splitlines() == layers
+
+
+def test_the_name_of_a_class_or_a_type_alias_has_one_meaning() -> None:
+    """No two of them share a name, so that a search for a name finds one definition."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(HOUSE.rglob("*.py")):
         for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(HOUSE)))
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                places[ast.unparse(node.target)].append(str(path.relative_to(HOUSE)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
@@ -84,6 +97,17 @@ def test_only_cli_knows_options_and_commands() -> None:
         if named.search(string)
     }
     assert names == NAMES_OPTIONS
+
+
+def test_a_format_of_output_is_compared_only_where_it_is_defined() -> None:
+    """A command asks `Output.for_people`, or gives its answer notes, so that a new format needs no change in it."""
+    compared = {
+        path.relative_to(COMMANDS).as_posix()
+        for path in COMMANDS.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Compare) and re.search(r"\bOutput\.", ast.unparse(node))
+    }
+    assert compared == {"formats.py"}
 
 
 LONGEST = 45

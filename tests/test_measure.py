@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.measure import byte_rate, byte_size, duration, human_bytes, human_duration, human_rate
+from kquota.measure import byte_rate, byte_size, duration, human_bytes, human_duration, human_rate, human_rates
 
 RATES = {
     "1": 1,
@@ -95,6 +95,23 @@ def test_invalid_durations(text: str) -> None:
 )
 def test_the_printed_form(shown: str, meant: str) -> None:
     assert shown == meant
+
+
+WHOLE_RATES = st.integers(0, 2**63 - 1)
+NEAR = st.tuples(WHOLE_RATES, st.integers(1, 1000)).map(lambda pair: [pair[0], pair[0] + pair[1]])
+
+
+@given(st.one_of(NEAR, st.lists(WHOLE_RATES, min_size=1, max_size=4)))
+def test_different_rates_of_one_sentence_have_different_texts(rates: list[int]) -> None:
+    texts = human_rates(*rates)
+    assert len(set(texts)) == len(set(rates))
+    short = tuple(map(human_rate, rates))
+    assert texts == short or len(set(short)) < len(set(rates)), "no more digits than needed"
+
+
+@given(st.integers(0, 2**50))
+def test_less_than_a_byte_per_second_needs_no_digits(rate: int) -> None:
+    assert human_rates(rate, rate + 0.25) == (human_rate(rate),) * 2
 
 
 SIZES = {"1": 1, "2TB": 2 * 10**12, "500 GiB": 500 * 2**30, "1.5kB": 1500}

@@ -2,15 +2,17 @@
 
 The tests use ZooKeeper, which stores any key, because a broker refuses a key that its Kafka does not have. A row alone
 does not provide a load of `quota probe` for the quota, nor a request of `simulate` that it counts. Completions and man
-pages must be generated again, and docs/formats.md must name the key that `simulate` prints.
+pages must be generated again, docs/formats.md must name the key that `simulate` prints, and docs/quotas.md needs a row.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -38,6 +40,7 @@ QUOTA_KEYS["session_rate"] = QuotaKey(
     entity_types=("ips",), counts="sessions", bits=31, unit="sessions per second, on each broker", model=Model.RATE
 )
 """
+QUOTAS = Path(__file__).parents[1] / "docs" / "quotas.md"
 MAIN = "\nfrom kquota.cli.main import main\nmain()\n"
 
 
@@ -72,6 +75,11 @@ def test_configs_takes_units_and_shows_the_limit(at: tuple[str, str]) -> None:
     assert "replay_byte_rate needs Kafka 9.1" in ran.err
     ran = kquota("configs", "--describe", "--user", "alice", *at)
     assert ran == Ran(0, "Configs for user-principal 'alice' are replay_byte_rate=10000000\n", "")
+
+
+def test_the_document_of_quotas_lists_every_key() -> None:
+    _, table = QUOTAS.read_text().split("\n| quota key |")
+    assert re.findall(r"^\| `(\w+)` \|", table.split("\n\n")[0], re.MULTILINE) == list(QUOTA_KEYS)
 
 
 WRONG = {

@@ -1,11 +1,12 @@
 """The tests that `make test` leaves to `make test-all`, with reasons. CI runs all of them.
 
 `make test` keeps every room, every contract on 4.3.1 over brokers and on 3.9.1 over ZooKeeper, the main journeys, and a
-kill of each command.
+kill of each command that writes (`tests/cli/test_kill_smokes.py`).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 THOROUGH: Final = {
@@ -33,13 +34,16 @@ THOROUGH: Final = {
     "tests/cli/test_configs_random.py": "random command lines against Kafka's own tool",
     "tests/cli/test_resource_configs_random.py": "random command lines against Kafka's own tool",
     "tests/cli/test_reassign_peers.py": "differences to Kafka's own tool",
-    "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps on real brokers",
+    "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps; tests/cli/test_kill_smokes.py has one each",
     "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
     "tests/cli/test_move_symptoms.py": "faults during moves on brokers of their own; the same findings on fakes stay",
     "tests/cli/test_move_run_pace.py": "brokers with exporters, and a baseline of half a minute; the rules stay",
+    "test_a_killed_apply_is_completed_by_the_next_apply": "1,200 quotas; a small document, killed in the middle, stays",
     "test_ten_waves_survive_five_kills": "a second move in waves, killed five times; one killed once stays",
+    "test_an_unclean_election_gives_a_partition_a_leader_again": "brokers killed; the election of a fake stays",
     "test_trouble_outside_the_plan_undoes_the_move": "a broker killed during a move; the refusal before a move stays",
     "test_a_throttle_that_follows_the_clients": "a baseline of half a minute on brokers; the fake stays",
+    "test_a_killed_kquota_leaves_the_throttle_of_the_last_lost_replica": "a baseline on brokers, and a broker stopped",
     "tests/cli/test_command_rights.py": "a hundred commands on brokers of their own; test_rights.py stays",
     "tests/cli/test_dead_brokers.py": "brokers killed and started again; the same rules on fakes stay",
     "tests/cli/test_server_faults.py": "servers killed and stopped during moves; the same rounds on fakes stay",
@@ -57,6 +61,7 @@ THOROUGH: Final = {
     "tests/stores/admin/test_throttled.py": "brokers that throttle our own connection, for ten seconds a time",
     "test_the_sequence_outlives_every_record_of_its_batch": "a compaction of the record's topic",
     "test_a_quota_on_our_own_client_delays_an_append": "a quota on kquota's own client",
+    "test_execute_waits_until_the_move_has_ended": "a move of 25 s, on each connection; the same lines on fakes stay",
     "test_there_and_back_and_there_again": "three moves, one after the other",
     "tests/spark/test_history.py": "histories of several batches; an estimate from one snapshot stays",
     "tests/spark/test_move.py": "a whole estimate in a process of its own, with an operator's limits",
@@ -91,6 +96,10 @@ THOROUGH: Final = {
     "test_one_resume_of_two_runs_restores_all_rates": "a second journey of move resume",
     "test_the_throttle_changes_while_waves_wait": "a second move in waves; the same rules on fakes stay",
     "test_the_limit_holds_on_the_cluster": "a third move in waves; the same rules on fakes stay",
+    "test_waves_wait_while_a_partition_outside_the_plan_is_unhealthy": "a broker killed during a move; fakes stay",
+    "test_bytes_in_flight_stay_below_their_limit": "a move of half a minute; the same rules on fakes stay",
+    "test_a_pause_stops_the_copies_and_delays_no_follower": "half a minute of copies; a second pause stays",
+    "test_the_throttle_follows_the_time_of_day": "the end of a span, for which it waits up to a minute and a half",
     "test_trouble_outside_the_plan_refuses_the_move": "a broker killed before a move; the same rules on fakes stay",
     "test_a_throttle_below_the_write_rate_is_refused_unless_forced": "a load for ten seconds; the rules stay",
     "test_export_applied_to_an_empty_cluster_exports_the_same_bytes": "all forms of quotas on brokers; the law stays",
@@ -99,6 +108,12 @@ THOROUGH: Final = {
     "test_no_replica_returns_to_a_dead_broker": "a broker killed and started again; the same rules on fakes stay",
     "test_a_returning_broker_is_throttled_until_it_is_in_sync": "a broker killed and started again; fakes stay",
     "test_a_running_move_gets_another_throttle[4.3.1 Admin API-a deadline]": "a second move; a rate stays",
+    "test_a_long_input_takes_memory_and_time_in_proportion": "two long inputs for each reader; their limits stay",
+    "test_a_large_input_takes_at_most_eight_times_its_size": "a large input for each reader; their limits stay",
+    "test_an_answer_takes_at_most_eight_times_its_size": "large answers of exporters; the limit stays",
+    "test_junk_is_refused_before_it_takes_much_more_memory_than_its_text": "long texts; the count of memory stays",
+    "test_a_hundred_thousand_leftovers_are_read_back": "a hundred thousand leftovers; a few stay",
+    "tests/spark/test_log_dir_moves.py": "a Spark session for sums; the whole estimate on Spark stays",
 }
 """A part of a test's id, and the reason why it takes longer than a first run should."""
 TIMED: Final = (
@@ -150,7 +165,7 @@ SLOW: Final = (
     "tests/stores/admin/test_imports.py",
     "tests/stores/login/test_oauth.py",
     "tests/stores/record/test_topic_record.py",
-    "tests/stores/test_answers.py",
+    "tests/stores/metrics/test_answers.py",
     "tests/test_bounded_readers.py",
     "test_json_that_is_not_valid_or_not_worth_its_memory",
     "test_a_failure_is_explained",
@@ -175,3 +190,10 @@ def is_timed(test: str) -> bool:
 def is_unit(test: str) -> bool:
     """True if the test of this id is a rule or a property without a server, a process or a wait."""
     return not any(part in test for part in (*PROCESSES, *SLOW))
+
+
+def has_unit_tests(module: Path, root: Path) -> bool:
+    """False for a test module that `is_unit` excludes and that marks no test of its own as a unit test."""
+    if not (module.name.startswith("test_") and module.suffix == ".py"):
+        return True
+    return is_unit(module.relative_to(root).as_posix()) or "mark.unit" in module.read_text()

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar
 
-import typer
-
 from kquota.cli.formats import TABLES, WITHOUT_TABLES
 from kquota.cli.help import Command
-from kquota.cli.options import hints
+from kquota.cli.options import hints, option_name
 from kquota.errors import Invalid
+from kquota.list_text import listed
 
 
 class With:
@@ -31,16 +30,6 @@ class With:
         self.required = required
         self.unless = unless
         self.zookeeper = zookeeper
-
-
-def flag(name: str, text: str, **more: Any) -> Any:
-    """Return an option without a value."""
-    return typer.Option(f"--{name}", help=text, **more)
-
-
-def value(name: str, metavar: str, text: str, **more: Any) -> Any:
-    """Return an option with a value."""
-    return typer.Option(f"--{name}", metavar=metavar, help=text, **more)
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:
@@ -76,28 +65,27 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
     for option, rule in of_options.items():
         if asked[0] not in rule.actions and is_given(options, option):
             raise Invalid(
-                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it works with {_listed(rule.actions)}'
+                f'Option "[{option}]" can\'t be used with action "[{asked[0]}]": it works with '
+                f"{listed(map(option_name, rule.actions))}"
             )
     output = getattr(options, "output", None)
     if tables and asked[0] not in tables and output in TABLES:
         written = " or ".join(WITHOUT_TABLES)
-        raise Invalid(f"--output {output} works with {_listed(tables)}; --{asked[0]} prints {written}")
+        raise Invalid(f"--output {output} works with {listed(map(option_name, tables))}; --{asked[0]} prints {written}")
     return asked[0]
 
 
-def _listed(actions: Sequence[str]) -> str:
-    return " and ".join(f"--{name}" for name in actions)
-
-
 class StrictCommand(Command):
-    """A command that refuses input that Click would ignore. Its errors use the words of Kafka's tools."""
+    """A command that also refuses wrong input that Click would accept. Its errors use the words of Kafka's tools, if
+    these have them.
+    """
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Options without a value, each with the option and the value that it stands for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises Invalid for a value without an option, for an option that is followed by another
-        option instead of its value, and for a repeated option that may occur only once.
+        """Parse the arguments. Raises Invalid for a value without an option, and for an option that is followed by
+        another option instead of its value. Also raises Invalid for a repeated option that may occur only once.
         """
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kquota.measure import human_bytes, human_duration, human_rate
+from kquota.measure import human_bytes, human_duration, human_rate, human_rates
 
 UNKNOWN: Final = "unknown"
 
@@ -18,6 +18,16 @@ def rate_or_unknown(rate: float | None) -> str:
     ('0 B/s', 'unknown')
     """
     return UNKNOWN if rate is None else human_rate(rate)
+
+
+def rates_or_unknown(*rates: float | None) -> tuple[str, ...]:
+    """Format the rates of one sentence for people, like `human_rates`. None becomes `unknown`.
+
+    >>> rates_or_unknown(10_000_000, None, 10_000_400)
+    ('10 MB/s', 'unknown', '10.0004 MB/s')
+    """
+    known = iter(human_rates(*(rate for rate in rates if rate is not None)))
+    return tuple(UNKNOWN if rate is None else next(known) for rate in rates)
 
 
 def time_or_unknown(seconds: float | None) -> str:

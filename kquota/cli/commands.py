@@ -14,15 +14,21 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 import typer
 
 from kquota.cli import confirmation
-from kquota.cli.help import Command, under
+from kquota.cli.contract import quieten
+from kquota.cli.help import SUMMARIES, Command, Group, under
 from kquota.cli.options import Each, Only, Output, hints
 from kquota.cli.suggestion import remember
 from kquota.cli.unattended import carried_out
 
-Rule = TypeVar("Rule", Only, Each)
+OptionAnnotation = TypeVar("OptionAnnotation", Only, Each)
 
 WORK: Final[dict[type[Any], tuple[str, str]]] = {}
 """The module and the function that do the work of each registered command, by options dataclass."""
+
+
+def group(name: str, epilog: str) -> typer.Typer:
+    """Return a group of commands. Register its commands with `add`."""
+    return typer.Typer(name=name, cls=Group, help=SUMMARIES[name], epilog=epilog, no_args_is_help=True)
 
 
 def add(
@@ -50,14 +56,14 @@ def add(
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
+        quiet = getattr(asked, "quiet", False)
 
         def work() -> int:
-            quiet = getattr(asked, "quiet", False)
             code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
             return code
 
-        with confirmation.during(asked):
-            return carried_out(asked, work)
+        with confirmation.during(asked), quieten(quiet):
+            return carried_out(asked, work, quiet=quiet)
 
     called.__doc__ = options.__doc__
     called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]  # typer reads it
@@ -66,14 +72,14 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of the fields. For a group of options, yield the options that its `Only` allows. For a
-    mapping with `Each`, yield all options. `only` limits the plain fields.
+    """Yield the parameters of the fields. For a group of options, yield the options that its `Only` allows, or
+    all without `Only`. For a mapping with `Each`, yield all options. `only` limits the plain fields.
     """
     for field in fields(options):
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:
-            yield from parameters(group, _said(hint, Only))
-        elif (each := _said(hint, Each)) is not None:
+            yield from parameters(group, _annotation(hint, Only))
+        elif (each := _annotation(hint, Each)) is not None:
             for name, option in each.options.items():
                 yield _parameter(name, None, Annotated[str | None, option])
         elif only is None or field.name in only.names:
@@ -87,7 +93,7 @@ def filled(options: type[Any], given: Mapping[str, object]) -> Any:
         hint = hints(options)[field.name]
         if (group := _group(hint)) is not None:
             values[field.name] = filled(group, given)
-        elif (each := _said(hint, Each)) is not None:
+        elif (each := _annotation(hint, Each)) is not None:
             values[field.name] = {name: given[name] for name in each.options if given[name] is not None}
         elif field.name in given:
             values[field.name] = given[field.name]
@@ -103,5 +109,5 @@ def _group(hint: Any) -> type[Any] | None:
     return plain if is_dataclass(plain) and isinstance(plain, type) else None
 
 
-def _said(hint: Any, kind: type[Rule]) -> Rule | None:
+def _annotation(hint: Any, kind: type[OptionAnnotation]) -> OptionAnnotation | None:
     return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, kind)), None)

@@ -1,8 +1,8 @@
 """Names the cluster on stderr before a write, and asks for confirmation.
 
 Some commands ask after they have shown the change. If config.toml has `confirm = true` for the cluster, every command
-that writes asks. A confirmation needs a terminal, and --yes replaces it. The options of a command that writes are
-`WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names` itself.
+that writes asks. A confirmation needs a terminal. --yes replaces the confirmation. The options of a command that writes
+are `WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names` itself.
 """
 
 from __future__ import annotations
@@ -89,14 +89,8 @@ def must_have_terminal(instead: str = "give --yes") -> None:
         raise Invalid(f"confirmation needs a terminal: {instead}")
 
 
-def show(changes: Sequence[str]) -> None:
-    """Print the changes on stderr, one per line, at most MOST_SHOWN."""
-    for line in first(changes):
-        say(line)
-
-
 def first(changes: Sequence[str]) -> list[str]:
-    """Return the first MOST_SHOWN changes, and a line with the number of omitted changes."""
+    """Return the first `MOST_SHOWN` changes and, if there are more, a line with the number of omitted changes."""
     more = len(changes) - MOST_SHOWN
     rest = [f"... and {more} more: --dry-run --output json shows all"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]

@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
-import typer
-
-from kquota.cli.options import Only, hints, option_name
+from kquota.cli.options import Only, hints, option_name, value
 from kquota.errors import Invalid
 from kquota.terms import wrong_topic_name
 
@@ -20,57 +18,48 @@ class Connection:
     """The options as given on the command line; `where` resolves them to a cluster."""
 
     bootstrap_server: Annotated[
-        str | None,
-        typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]"),
+        str | None, value("bootstrap-server", "HOST:PORT,…", "Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]")
     ] = None
     bootstrap_controller: Annotated[
         str | None,
-        typer.Option(
-            "--bootstrap-controller",
-            metavar="HOST:PORT,…",
-            help="KRaft controllers, which accept configs of dead brokers.",
-        ),
+        value("bootstrap-controller", "HOST:PORT,…", "KRaft controllers, which accept configs of dead brokers."),
     ] = None
     zookeeper: Annotated[
-        str | None,
-        typer.Option("--zookeeper", metavar="HOST:PORT,…[/CHROOT]", help="Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]"),
+        str | None, value("zookeeper", "HOST:PORT,…[/CHROOT]", "Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]")
     ] = None
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster", metavar="NAME", help="Cluster in ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"
-        ),
+        str | None, value("cluster", "NAME", "Cluster in ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]")
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="Java properties with the client's security settings. [env: KQUOTA_COMMAND_CONFIG]",
+        value(
+            "command-config",
+            "FILE",
+            "Java properties with the client's security settings. [env: KQUOTA_COMMAND_CONFIG]",
         ),
     ] = None
     zk_tls_config_file: Annotated[
         Path | None,
-        typer.Option(
-            "--zk-tls-config-file",
-            metavar="FILE",
-            help="Java properties with ZooKeeper's TLS settings. [env: KQUOTA_ZK_TLS_CONFIG_FILE]",
+        value(
+            "zk-tls-config-file",
+            "FILE",
+            "Java properties with ZooKeeper's TLS settings. [env: KQUOTA_ZK_TLS_CONFIG_FILE]",
         ),
     ] = None
     zk_sasl_config_file: Annotated[
         Path | None,
-        typer.Option(
-            "--zk-sasl-config-file",
-            metavar="FILE",
-            help="JAAS file with ZooKeeper's login. [env: KQUOTA_ZK_SASL_CONFIG_FILE, KAFKA_OPTS]",
+        value(
+            "zk-sasl-config-file",
+            "FILE",
+            "JAAS file with ZooKeeper's login. [env: KQUOTA_ZK_SASL_CONFIG_FILE, KAFKA_OPTS]",
         ),
     ] = None
     record: Annotated[
         str | None,
-        typer.Option(
-            "--record",
-            metavar="TOPIC",
-            help="Topic of the shared record, or `none` to use only the journals of this host. [env: "
+        value(
+            "record",
+            "TOPIC",
+            "Topic of the shared record, or `none` to use only the journals of this host. [env: "
             "KQUOTA_RECORD]  "
             "[default: __kquota_runs, if it exists]",
         ),
@@ -100,11 +89,11 @@ OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 CONTROLLERS: Final = "bootstrap_controller"
 REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTROLLERS))
-"""The options that describe the connection, in the order of completions/source/complete.awk."""
+"""The options that describe the connection, in the order of `completions/source/complete.awk`."""
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 """For commands that neither read nor write runs."""
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
-"""For commands that use runs but change no config of a broker, so they do not need the controllers."""
+"""For commands that use runs, and have no --bootstrap-controller."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
 """For commands that can also work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
@@ -126,13 +115,14 @@ def where(
     """Return the cluster that the options name, otherwise the cluster that the environment names. With `both`, the
     options may name brokers and a ZooKeeper.
 
-    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error for both options together.
-    Without `alone`, --bootstrap-controller is given in addition to the brokers.
+    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error message for
+    --bootstrap-controller together with --bootstrap-server. Without `alone`, --bootstrap-controller is an addition to
+    the brokers.
 
-    For a named cluster (`--cluster`, KQUOTA_CLUSTER), kquota reads config.toml and no other variable. An option may add
-    to config.toml but not contradict it. Without a named cluster, a variable replaces each missing option, and
-    KQUOTA_BOOTSTRAP_SERVER takes precedence over KQUOTA_ZOOKEEPER. Raises Invalid if no cluster or more than
-    one cluster is given, and for options that do not fit the cluster.
+    For a named cluster (`--cluster` or `KQUOTA_CLUSTER`), config.toml applies instead of the other variables. An option
+    may add to config.toml but not contradict it. Without a named cluster, the variable of a missing option applies if
+    it fits the connection, and `KQUOTA_BOOTSTRAP_SERVER` takes precedence over `KQUOTA_ZOOKEEPER`. Raises Invalid if no
+    cluster or more than one cluster is given, for options that do not fit the cluster, and for an invalid config.toml.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
@@ -165,7 +155,9 @@ def where(
 
 
 def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str | None, Mapping[str, str], bool]:
-    """Return the name of the cluster in config.toml, its options, and whether config.toml requires a confirmation."""
+    """Return the name of the cluster in config.toml (None without a name), the options, and whether config.toml
+    requires a confirmation.
+    """
     options = dict(given)
     name = options.pop("cluster", None)
     if name is None and not options.keys() & set(ADDRESSES):
@@ -231,7 +223,7 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
             if not found.keys() & set(ADDRESSES) and (value := environment.get(variable(name))):
                 found[name] = value
     for name in (*REACHING, _RECORD, *METRICS):
-        fits = name in (_RECORD, *METRICS) or name.startswith("zk_") == ("zookeeper" in found)
+        fits = "zookeeper" in found or not name.startswith("zk_")
         if name not in (*ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):
             found[name] = value
     return found
@@ -242,10 +234,10 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
 
     entry = library.named_cluster(name, environment)
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}
-    for key, value in given.items():
-        if key in ADDRESSES and found.get(key) != value:
+    for key, text in given.items():
+        if key in ADDRESSES and found.get(key) != text:
             raise Invalid(f"--cluster {name} and {option_name(key)} both name a cluster. Give only one of them")
-        if found.get(key, value) != value:
+        if found.get(key, text) != text:
             raise Invalid(
                 f"{option_name(key)} contradicts config.toml. Leave out the option: cluster {name} already has "
                 f"{found[key]}"

@@ -24,8 +24,8 @@ INTERRUPTED: Final = 130
 COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SNAPSHOT: "log-dirs --snapshot DIR",
     NextStep.TAKE_SIZES: "log-dirs --describe",
-    NextStep.RESUME: "move resume",
-    NextStep.ABORT: "move abort",
+    NextStep.RESUME_RUN: "move resume --run {}",
+    NextStep.ABORT_RUN: "move abort --run {}",
     NextStep.END_THROTTLE: "throttle clear --run {}",
     NextStep.EXAMINE_THROTTLES: "throttle doctor",
     NextStep.SHOW_THROTTLES: "throttle show",
@@ -42,16 +42,27 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.SHARE_RECORD: "record share",
     NextStep.UNSHARE_RECORD: "record unshare",
     NextStep.UNSHARE_OTHER: "record unshare --record {}",
+    NextStep.USE_SANDBOX: "sandbox env {}",
+    NextStep.STOP_SANDBOX: "sandbox down {}",
+    NextStep.REMOVE_SANDBOX: "sandbox down {}",
 }
 """The command for each next step. `{}` is the placeholder for the value of a `StepFor`."""
 _BEFORE: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SNAPSHOT: "Take one with ",
     NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
 }
+_OF_SANDBOXES: Final[Mapping[NextStep, str]] = {
+    NextStep.USE_SANDBOX: 'Use it with: eval "$({})"',
+    NextStep.STOP_SANDBOX: "stop it with: {}",
+    NextStep.REMOVE_SANDBOX: "Remove the sandbox with: {}",
+}
+"""Steps whose command follows a colon and has no backquotes."""
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of several runs: the first failure, otherwise `NOT_YET` if it is among them."""
+    """Return the exit code of several runs: the first failure, otherwise `NOT_YET` if it is among them, otherwise
+    `DONE`.
+    """
     return max(codes, key=lambda code: (code != DONE, code != NOT_YET), default=DONE)
 
 
@@ -67,7 +78,8 @@ def _worded(part: object) -> str:
         case NextStep():
             return _BEFORE.get(part, "") + suggested(COMMANDS[part])
         case StepFor():
-            return suggested(COMMANDS[part.step].format(shlex.quote(part.what)))
+            command = suggested(COMMANDS[part.step].format(shlex.quote(part.what)))
+            return _OF_SANDBOXES[part.step].format(command.strip("`")) if part.step in _OF_SANDBOXES else command
         case KquotaError():
             return worded(part)
         case _:
@@ -78,7 +90,7 @@ def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
     """Return the error for missing libraries that `option` needs. `extra` is the extra of kquota that installs the
     libraries.
     """
-    return Refused(f"{option}: not installed: {libraries}. Run: pip install 'kquota[{extra}]'")
+    return Refused(f"{option}: cannot import {libraries}. Run: pip install 'kquota[{extra}]'")
 
 
 def exit_code(error: KquotaError) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from kquota.cli.options import flag, value
 
 if TYPE_CHECKING:
     from kquota.spark.engine import Engine
@@ -20,43 +21,45 @@ def _debug(value: bool) -> bool:
     return value
 
 
-SparkMaster: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--spark-master",
-        metavar="URL",
-        help="Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: "
-        "KQUOTA_SPARK_MASTER]",
-    ),
-]
-SparkRemote: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--spark-remote",
-        metavar="sc://HOST:PORT",
-        help="Spark Connect server that runs the job. [env: KQUOTA_SPARK_REMOTE]",
-    ),
-]
-Conf: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting. Repeatable.")
-]
-Debug: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--debug", help="Show the traceback of an error, including Spark's frames.", callback=_debug, is_eager=True
-    ),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Where the job of a command runs, its Spark settings, and whether errors show details."""
+
+    master: Annotated[
+        str | None,
+        value(
+            "spark-master",
+            "URL",
+            "Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]. [env: KQUOTA_SPARK_MASTER]",
+        ),
+    ] = None
+    remote: Annotated[
+        str | None,
+        value("spark-remote", "sc://HOST:PORT", "Spark Connect server that runs the job. [env: KQUOTA_SPARK_REMOTE]"),
+    ] = None
+    conf: Annotated[list[str] | None, value("conf", "KEY=VALUE", "Spark setting. Repeatable.")] = None
+    debug: Annotated[
+        bool, flag("debug", "Show the traceback of an error, including Spark's frames.", callback=_debug, is_eager=True)
+    ] = False
 
 
-def engine(
-    master: str | None, remote: str | None, conf: Sequence[str] | None, environment: Mapping[str, str] = os.environ
-) -> Engine:
-    """Return the engine that the options select, otherwise the engine that the environment selects. Raises Invalid for
-    two engines and for invalid settings.
+def engine(options: SparkOptions, environment: Mapping[str, str] = os.environ) -> Engine:
+    """Return the engine that the options select, otherwise the engine that the environment selects. If neither selects
+    one, the job runs in the JVM of this command. Raises Invalid for two engines, an invalid engine, and invalid
+    settings.
     """
     from kquota.spark import engine as engines
 
+    master, remote = options.master, options.remote
     if master is None and remote is None:
         master = environment.get("KQUOTA_SPARK_MASTER") or None
         remote = environment.get("KQUOTA_SPARK_REMOTE") or None
-    return engines.engine(master, remote, conf or ())
+    return replace(engines.engine(master, remote, options.conf or ()), rehearsal=rehearsal())
+
+
+def rehearsal() -> tuple[str, ...]:
+    """Return the arguments of the command with which `kquota.spark.archive` records the classes that Spark loads."""
+    from kquota.spark import archive
+
+    inputs = ("--history", archive.HISTORY, "--reassignment-json-file", archive.PLAN, "--bytes-in", "1=1MB/s")
+    return ("move", "estimate", *inputs, "--throttle", "50MB/s")

@@ -26,6 +26,11 @@ class Output(StrEnum):
     json = "json"
     tsv = "tsv"
 
+    @property
+    def for_people(self) -> bool:
+        """True for the format that people read. Scripts read the others."""
+        return self is Output.text
+
 
 TABLES: Final = (Output.tsv,)
 """The formats that consist of rows. Only commands that answer with a table can write these formats."""

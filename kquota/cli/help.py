@@ -17,6 +17,22 @@ EXAMPLES: Final = "Examples:"
 """The line of an epilog above the example commands. Each indented line below it is one command, of any length."""
 ARGUMENTS, OPTIONS, CLUSTER = "Arguments", "Options", "Cluster"
 """The default headings."""
+SUMMARIES: Final[Mapping[str, str]] = {
+    "configs": "Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs.",
+    "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
+    "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
+    "leader-election": "Elect leaders like kafka-leader-election, also in batches with a health check.",
+    "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
+    "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
+    "throttle": "Show, set, restore and clean up replication throttles.",
+    "quota": "Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas under "
+    "load.",
+    "record": "Share one record of runs, so that every host can see and resume all runs and restore their throttles.",
+    "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
+}
+"""The summary of each command, in the order of the help. `kquota --help` imports no command, so a test compares these
+with the real help.
+"""
 _OF_A_CLUSTER: Final = set(map(option_name, connection.OPTIONS))
 _BEFORE_AN_OPTION: Final = re.compile(r" (?=-{1,2}[a-z]|[|>])")
 _REMARK: Final = re.compile(r"\[[^]\n]+\]")
@@ -32,7 +48,8 @@ class Command(TyperCommand):
     """A command whose options can be under headings."""
 
     headings: ClassVar[Mapping[str, str]] = {}
-    """The help's headings, each by the first option below it. Sections keep the order of declaration."""
+    """The headings of the help. Each key is the first option below its heading. Sections keep the order of declaration.
+    """
 
     def __init__(self, *args: Any, **named: Any) -> None:
         """Create the command like typer, then set the heading of each option in the attribute that typer reads."""
@@ -109,7 +126,7 @@ def folded(command: str, width: int) -> list[str]:
 
 
 def _write(command: Command | Group, ctx: Any, formatter: Any, parts: Mapping[str, Rows]) -> None:
-    """Write the whole page: usage, description, tables, notes, examples."""
+    """Write the whole page: usage, description, tables, notes and examples."""
     # A required argument is shown without typer's braces.
     formatter.write_usage(ctx.command_path, " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(ctx)))
     for paragraph in _paragraphs(command.help):
@@ -154,7 +171,7 @@ def plain(description: str) -> str:
 
 
 def _filled(text: str, width: int, indent: str) -> str:
-    """Break lines between words, but not within an option, nor within a bracketed note that fits on a line."""
+    """Break lines between words, but not within an option or within a bracketed note that fits on a line."""
     room = width - len(indent)
     kept = _REMARK.sub(lambda found: found[0].replace(" ", _BLANK) if len(found[0]) <= room else found[0], text)
     lines: Iterable[str] = textwrap.wrap(

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli.amounts import rate_or_unknown
+from kquota.cli.amounts import rates_or_unknown
 from kquota.cli.contract import say, worded
 from kquota.cli.formats import printable
 from kquota.cli.sampling import listed, sampled
 from kquota.errors import KquotaError, Refused
-from kquota.measure import ByteRate, human_rate
+from kquota.measure import ByteRate
 from kquota.pace.share import Pace, Side, pace
 from kquota.pace.waves import Waves
 from kquota.reassign.moves import Move, PartitionReplicas, carried
@@ -105,21 +105,32 @@ def never_because(judged: Pace | Waves) -> str:
     share = judged.bottleneck
     assert share is not None
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
-    writes = rate_or_unknown(share.writes)
+    throttle, _, writes, keep_up, left = rates_of(judged)
     if share.side is Side.DESTINATION:
-        allowed = human_rate(share.throttle)
-        return f"{wave}broker {share.broker} may receive {allowed}, but producers write {writes} to its copies"
-    terms = f"{human_rate(share.throttle)} throttle - {rate_or_unknown(share.keep_up)} follower traffic"
-    left = f"broker {share.broker} has {rate_or_unknown(share.left)} left for the copies that it sends ({terms})"
-    return f"{wave}{left}, but producers write {writes} to these copies"
+        return f"{wave}broker {share.broker} may receive {throttle}, but producers write {writes} to its copies"
+    if share.left is not None and share.left <= 0:
+        used = f"its follower traffic ({keep_up}) uses the whole throttle ({throttle})"
+        none = f"broker {share.broker} has nothing left for the copies that it sends, because {used}"
+        return f"{wave}{none}, and producers write {writes} to these copies"
+    terms = f"{throttle} throttle minus {keep_up} follower traffic"
+    room = f"broker {share.broker} has {left} left for the copies that it sends ({terms})"
+    return f"{wave}{room}, but producers write {writes} to these copies"
 
 
 def throttle_needed(judged: Pace | Waves) -> str:
     """Return the throttle that a move needs to finish, as text, for example `above 6 MB/s`."""
-    if judged.least_throttle is not None:
-        return f"above {human_rate(judged.least_throttle)}"
-    assert judged.bottleneck is not None
-    return f"well above {rate_or_unknown(judged.bottleneck.needed)}"
+    needed = rates_of(judged)[1]
+    return f"above {needed}" if judged.least_throttle is not None else f"well above {needed}"
+
+
+def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
+    """Return as text the throttle of a move, the throttle that it needs, and the terms of its bottleneck: the writes,
+    the follower traffic, and the rate that is left for copies. Rates that differ by a whole byte have different texts.
+    """
+    share = judged.bottleneck
+    assert share is not None
+    needed = share.needed if judged.least_throttle is None else judged.least_throttle
+    return rates_or_unknown(judged.throttle, needed, share.writes, share.keep_up, share.left)
 
 
 def named_wave(waves: Waves) -> str:

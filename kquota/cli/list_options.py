@@ -45,7 +45,7 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 def topics_in(path: Path, option: str) -> list[Line]:
     """Return all topics of a file.
 
-    Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than MOST_TOPICS.
+    Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than `MOST_TOPICS` topics.
     """
     from kquota.mutation import naming  # imported here: only a topic file needs it
 

@@ -42,7 +42,7 @@ __all__ = [
 def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:
     """Write the replicas of all log dirs as one snapshot file.
 
-    Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
+    Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
     """
     with _for_snapshot():
         return history.write_snapshot(directory, cluster_id, time, text.lines(cluster_id, time, log_dirs))
@@ -54,7 +54,7 @@ def usage_snapshot(
     """Add one reading to the usage snapshots in a folder. Return the new file (None if there are no rows) and the
     number of rows.
 
-    Raises Invalid if the folder cannot be created, Refused if the file exists or cannot be written.
+    Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
     """
     with _for_snapshot():
         return usage_files.add(directory, cluster_id, time, found)
@@ -94,5 +94,7 @@ def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[
 
 
 def past_moves_of(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile | None:
-    """Return the past moves of a cluster, or None if its id is unknown or not valid."""
+    """Return the past moves of a cluster, or None if its id is unknown or not valid. If `state_dir` is None, they are
+    in the user's XDG state folder.
+    """
     return past_moves.past_moves(state_dir if state_dir is not None else folders.state(os.environ), cluster_id)

@@ -11,13 +11,14 @@ from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
 from kquota.errors import Invalid, Refused
 from kquota.reassign.port import MoveCluster
-from kquota.reassign.run import Run, held_on, without_values
+from kquota.reassign.restoring import held_on, without_values
+from kquota.reassign.run import Run
 from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """Return the brokers of --gone. Raises Invalid for an invalid id, and over ZooKeeper, because restoring a throttle
-    needs no broker there.
+    """Return the brokers of --gone. Raises Invalid for an invalid id, and for --gone over ZooKeeper, because restoring
+    a throttle needs no broker there.
     """
     if texts and at.zookeeper is not None:
         raise Invalid(
@@ -28,8 +29,8 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """Return the runs without their settings on these brokers, and report each removed setting. Raises Refused for a
-    broker that is alive.
+    """Return the runs without their settings on these brokers, and report each setting that is left out. Raises Refused
+    for a broker that is alive.
     """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(
@@ -38,9 +39,12 @@ def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveClust
         )
     found = []
     for run in runs:
-        left = held_on(run, brokers)
-        for setting, taken in sorted(left.items()):
-            value = ", ".join(taken.ours)
-            say(f"warning: run {run.id} no longer restores {setting}. If that broker comes back, it still has {value}")
-        found.append(without_values(run, left))
+        held = held_on(run, brokers)
+        for setting, taken in sorted(held.items()):
+            value = " or ".join(taken.ours)
+            say(
+                f"warning: kquota does not restore {setting} of run {run.id}. If that broker comes back, it may still "
+                f"have {value}"
+            )
+        found.append(without_values(run, held))
     return found

@@ -1,4 +1,4 @@
-"""The app: its commands, and the only place that turns errors into a message on stderr and an exit code."""
+"""The app: its commands, and the message on stderr and the exit code for an error that ends a command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,7 +15,7 @@ import typer
 from kquota import __version__
 from kquota.cli import app_of, suggestion
 from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
-from kquota.cli.help import Group
+from kquota.cli.help import SUMMARIES, Group
 from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError, NextStep
 
@@ -27,7 +26,8 @@ WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
-running, a change is pending, or a throttle is left over), 75 try again later, 130 interrupted.
+running, a change is pending, or a throttle is left over) or a check has a finding, 75 try again later, 130
+interrupted.
 
 `kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.
 config.toml in $XDG_CONFIG_HOME/kquota (default: ~/.config/kquota) defines the clusters for --cluster.
@@ -35,21 +35,6 @@ config.toml in $XDG_CONFIG_HOME/kquota (default: ~/.config/kquota) defines the c
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
   kquota move estimate --bootstrap-server localhost:9092 --reassignment-json-file plan.json --throttle 50MB/s"""
-
-SUMMARIES: Final[Mapping[str, str]] = {
-    "configs": "Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs.",
-    "reassign-partitions": "Move partitions under a throttle, and restore every throttle exactly as it was.",
-    "topics": "Create, grow and delete topics under a mutation quota; list and describe them.",
-    "leader-election": "Elect leaders like kafka-leader-election, also in batches with a health check.",
-    "log-dirs": "Show replica sizes like kafka-log-dirs, and record them in a history.",
-    "move": "Plan, estimate, run, watch, adjust, resume, undo and report on partition moves.",
-    "throttle": "Show, set, restore and clean up replication throttles.",
-    "quota": "Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas under "
-    "load.",
-    "record": "Share one record of runs, so that every host can see and resume all runs and restore their throttles.",
-    "sandbox": "Run a real ZooKeeper and real Kafka on this machine.",
-}
-"""The summary of each command. `kquota --help` imports no command, so a test compares these with the real help."""
 
 
 class _Root(Group):
@@ -62,7 +47,6 @@ class _Root(Group):
 
 app = typer.Typer(
     name="kquota",
-    help="Manage Kafka quotas, move partitions under a throttle, and restore every throttle afterwards.",
     cls=_Root,
     epilog=EPILOG,
     no_args_is_help=True,
@@ -125,7 +109,7 @@ def _interrupted(signals: list[int]) -> int:
 
 
 def main() -> None:
-    """Run one command and exit with its code. A known error prints a traceback only if KQUOTA_DEBUG is set."""
+    """Run one command and exit with its code. A known error prints a traceback only if `KQUOTA_DEBUG` is set."""
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Escape characters that the locale cannot encode, as Python does on stderr, because a topic name must not make
@@ -160,7 +144,7 @@ def _code() -> int:
             if not signals:
                 raise
             # Python turns the exception of a signal during an import into another one: ImportError from a C extension,
-            # RuntimeError from `__set_name__`.
+            # or RuntimeError from `__set_name__`.
             return _interrupted(signals)
 
 

@@ -27,7 +27,7 @@ from kquota.watch.view import total
 LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
 EXIT_CODE: Final = "kquota_last_exit_code"
 GAUGES: Final[Mapping[str, str]] = {
-    "kquota_moves_running": "Moves that have not ended, of all runs and of other clients.",
+    "kquota_moves_running": "Runs whose moves have not ended. All moves of other clients together count as one.",
     "kquota_bytes_left": "Bytes that the running moves still have to copy. Absent if unknown.",
     "kquota_seconds_left": "Minimum seconds for the running moves at their throttle rates. Absent if unknown.",
     "kquota_throttled_brokers": "Brokers that answered and have a replication throttle rate.",
@@ -56,30 +56,46 @@ class KeptMetrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterMetrics:
-    """A cluster id, and the value of each metric of the cluster's state. None means unknown."""
-
-    cluster: str
-    values: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFile:
-    """A file that can be written, and the cluster that it describes."""
+    """A file that can be written, and the cluster that it describes. `before` is None without a valid previous file."""
 
     path: Path
     at: world.Where
     state_dir: Path | None
     before: KeptMetrics | None
 
-    def read(self) -> ClusterMetrics:
-        """Read the cluster. Raises Unreachable if the cluster does not answer."""
-        return measured(self.at, self.state_dir)
+    def read(self) -> tuple[str, Mapping[str, float | None]]:
+        """Return the cluster id, and the value of each metric of the moves and throttles. None means unknown.
 
-    def write(self, found: ClusterMetrics, code: int) -> None:
+        Raises Unreachable if the cluster does not answer, and Refused if it refuses a request or a journal cannot be
+        read.
+        """
+        with move_stores.watching(self.at, self.state_dir) as (watched, runs):
+            watch = MoveWatch(watched)
+            views = watch.glance().view.moves
+            if any(view.run is None for view in views):
+                # Read again, because the first reading discovers other clients' moves, but does not read their
+                # partitions.
+                views = watch.glance().view.moves
+            cluster = runs.cluster_id
+        with move_stores.throttling(self.at, self.state_dir) as ports:
+            standing = actions.read(ports)
+            left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
+        moving = [view for view in views if not view.ended]
+        limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
+        values: dict[str, float | None] = {
+            "kquota_moves_running": len(moving),
+            "kquota_bytes_left": total(view.left for view in moving),
+            "kquota_seconds_left": _longest([view.least_seconds for view in moving]),
+            "kquota_throttled_brokers": len(limited),
+            "kquota_leftover_throttles": None if standing.unread_topics else len(left),
+        }
+        return cluster, values
+
+    def write(self, cluster: str, values: Mapping[str, float | None], code: int) -> None:
         """Replace the file after a success. Raises Refused if it cannot be written."""
         now = datetime.now(UTC).timestamp()
-        self._replace(exposition(found.cluster, {**found.values, LAST_SUCCESS: now, EXIT_CODE: code}))
+        self._replace(exposition(cluster, {**values, LAST_SUCCESS: now, EXIT_CODE: code}))
 
     def keep(self, code: int) -> None:
         """After a failure, write the exit code and the time of the last success. All other values are unknown.
@@ -158,30 +174,6 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
     return KeptMetrics(cluster=cluster, last_success=times[0] if valid else None)
 
 
-def measured(at: world.Where, state_dir: Path | None) -> ClusterMetrics:
-    """Read the moves and the throttles of the cluster. Raises Unreachable if the cluster does not answer."""
-    with move_stores.watching(at, state_dir) as (watched, runs):
-        watch = MoveWatch(watched)
-        views = watch.glance().view.moves
-        if any(view.run is None for view in views):
-            # Read again, because the first reading discovers other clients' moves, but does not read their partitions.
-            views = watch.glance().view.moves
-        cluster = runs.cluster_id
-    with move_stores.throttling(at, state_dir) as ports:
-        standing = actions.read(ports)
-        left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
-    moving = [view for view in views if not view.ended]
-    limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
-    values: dict[str, float | None] = {
-        "kquota_moves_running": len(moving),
-        "kquota_bytes_left": total(view.left for view in moving),
-        "kquota_seconds_left": _longest([view.least_seconds for view in moving]),
-        "kquota_throttled_brokers": len(limited),
-        "kquota_leftover_throttles": None if standing.unread_topics else len(left),
-    }
-    return ClusterMetrics(cluster=cluster, values=values)
-
-
 def _longest(found: list[float | None]) -> float | None:
     known = [value for value in found if value is not None]
     return max(known, default=0.0) if len(known) == len(found) else None
@@ -195,14 +187,14 @@ def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
 
 
 class _Values:
-    """A collector of fixed values, because prometheus_client's own metrics keep process-wide state."""
+    """A collector of fixed values. `prometheus_client`'s own metrics would keep process-wide state."""
 
     def __init__(self, cluster: str, values: Mapping[str, float | None]) -> None:
         self._cluster = cluster
         self._values = values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the known metrics, in the order of GAUGES."""
+        """Yield the known metrics, in the order of `GAUGES`."""
         for name, help_text in GAUGES.items():
             if (value := self._values.get(name)) is not None:
                 gauge = GaugeMetricFamily(name, help_text, labels=[_LABEL])

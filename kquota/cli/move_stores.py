@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.past_moves import PastMovesFile
     from kquota.stores.zookeeper.znodes import Znodes
-    from kquota.terms import TopicPartition
+    from kquota.terms import BrokerId, TopicPartition
     from kquota.throttle.port import Ports
     from kquota.watch.observation import WatchPorts
     from kquota.watch.port import LogReader
@@ -57,7 +57,8 @@ class Hold:
 class _MoveStores:
     """The stores of a move, and their shared connection. `wire` is None over ZooKeeper.
 
-    `cluster` and `configs` are one store, so that both use the same broker.
+    `cluster` and `configs` are one store, so that both use the same broker. `fence` adds the lock in ZooKeeper to the
+    lock of the record. It is None unless kquota works through ZooKeeper and the shared record is a topic.
     """
 
     cluster: MoveCluster
@@ -272,10 +273,13 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
 
     with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
+        fenced: Callable[[], frozenset[BrokerId]] = frozenset
         if stores.wire is not None:
+            from kquota.stores.admin import broker_metadata
             from kquota.stores.admin.log_dirs import WireLogDirs
 
             log_dirs = WireLogDirs(stores.wire)
+            fenced = partial(broker_metadata.fenced, stores.wire)
         memory = SightingsFile(stores.root, stores.cluster_id)
         yield Ports(
             cluster=stores.cluster,
@@ -284,6 +288,7 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
             runs=stores.runs,
             memory=memory,
             clock=stores.clock,
+            fenced=fenced,
             alone=stores.runs.alone,
             hidden=stores.runs.hidden,
         )
@@ -291,7 +296,7 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
 
 @contextmanager
 def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
-    """Open the stores that a watch of moves needs, on one connection, and the record of runs.
+    """Open the record of runs and the stores that a watch of moves needs, on one connection.
 
     A watch writes nothing.
     """

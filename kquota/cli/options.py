@@ -14,6 +14,9 @@ from kquota.errors import Invalid
 from kquota.measure import duration
 from kquota.terms import LONGEST_TEXT
 
+ELECTION_BATCH: Final = 50
+"""The default number of partitions in one preferred leader election after a move."""
+
 
 class WritingOptions:
     """The options of a command that can write to a cluster. `cli.confirmation` names the cluster before the command
@@ -39,7 +42,7 @@ class WritingOptions:
 
 
 class Only:
-    """An annotation of a group of options: the fields that the command has. The other fields are None."""
+    """An annotation of a group of options: the fields that the command has. The other fields keep their defaults."""
 
     def __init__(self, *names: str) -> None:
         """`names` can be in any order, because the help keeps the order of the group."""
@@ -65,6 +68,16 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def flag(name: str, text: str, **more: Any) -> Any:
+    """Return an option without a value."""
+    return typer.Option(f"--{name}", help=text, **more)
+
+
+def value(name: str, metavar: str, text: str, **more: Any) -> Any:
+    """Return an option with a value."""
+    return typer.Option(f"--{name}", metavar=metavar, help=text, **more)
+
+
 _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}
 
 
@@ -85,22 +98,17 @@ def _no_table(output: Output) -> Output:
 
 
 OutputFormat: TypeAlias = Annotated[
-    Output,
-    typer.Option("--output", metavar=f"[{'|'.join(WITHOUT_TABLES)}]", help="Format of stdout.", callback=_no_table),
+    Output, value("output", f"[{'|'.join(WITHOUT_TABLES)}]", "Format of stdout.", callback=_no_table)
 ]
-TableFormat: TypeAlias = Annotated[
-    Output, typer.Option("--output", metavar=f"[{'|'.join(Output)}]", help="Format of stdout.")
-]
+TableFormat: TypeAlias = Annotated[Output, value("output", f"[{'|'.join(Output)}]", "Format of stdout.")]
 """For commands whose document is a table, which can be written in a format of `TABLES`."""
 
-Interval: TypeAlias = Annotated[
-    str, typer.Option("--interval", metavar="TIME", help="Time between two readings, at least 1s.")
-]
+Interval: TypeAlias = Annotated[str, value("interval", "TIME", "Time between two readings, at least 1s.")]
 _SHORTEST_INTERVAL: Final = 1.0
 
 
 def interval_seconds(text: str) -> float:
-    """Parse the value of --interval into seconds. Raises Invalid for less than one second."""
+    """Parse the value of --interval into seconds. Raises Invalid for an invalid time and for less than one second."""
     seconds = duration(text, "--interval")
     if seconds < _SHORTEST_INTERVAL:
         raise Invalid(f"--interval {text}: must be at least {_SHORTEST_INTERVAL:g}s")
@@ -108,50 +116,39 @@ def interval_seconds(text: str) -> float:
 
 
 StateDir: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Folder for the run journals.  [default: $XDG_STATE_HOME/kquota]"),
+    Path | None, value("state-dir", "DIR", "Folder for the run journals.  [default: $XDG_STATE_HOME/kquota]")
 ]
 Gone: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--gone",
-        metavar="ID,…",
-        help="Brokers that will never come back. kquota does not restore the throttles set on them.",
-    ),
+    value("gone", "ID,…", "Brokers that will never come back. kquota does not restore the throttles set on them."),
 ]
-OnlyLeaders: TypeAlias = Annotated[bool, typer.Option("--leader", help="Limit only the traffic that leaders send.")]
-OnlyFollowers: TypeAlias = Annotated[
-    bool, typer.Option("--follower", help="Limit only the traffic that followers receive.")
-]
-ForcedRate: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Set the rate even if copies can never catch up under it.")
-]
+OnlyLeaders: TypeAlias = Annotated[bool, flag("leader", "Limit only the traffic that leaders send.")]
+OnlyFollowers: TypeAlias = Annotated[bool, flag("follower", "Limit only the traffic that followers receive.")]
+ForcedRate: TypeAlias = Annotated[bool, flag("force", "Set the rate even if copies can never catch up under it.")]
 LogDirThrottle: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--replica-alter-log-dirs-throttle",
-        metavar="RATE",
-        help="Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate of "
+    value(
+        "replica-alter-log-dirs-throttle",
+        "RATE",
+        "Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate of "
         "the broker]",
     ),
 ]
 PlanOfRun: TypeAlias = Annotated[
-    Path | None, typer.Option("--reassignment-json-file", metavar="FILE", help="Select the open run of this plan.")
+    Path | None, value("reassignment-json-file", "FILE", "Select the open run of this plan.")
 ]
 
 
 def run_option(default: str) -> Any:
     """Return the option --run. `default` describes which run a command selects without this option."""
-    return typer.Option(
-        "--run", metavar="ID", help=f"Id of the run, as `kquota move status` shows it.  [default: {default}]"
-    )
+    return value("run", "ID", f"Id of the run, as `kquota move status` shows it.  [default: {default}]")
 
 
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print the changes, without writing them.")]
+DryRun: TypeAlias = Annotated[bool, flag("dry-run", "Print the changes, without writing them.")]
 
 
 def recordable(reason: str | None) -> str | None:
-    """Return the value of --reason. Raises Invalid if it is too long for the record of a run, or not valid text."""
+    """Return the value of --reason. Raises Invalid if it is too long for the record of a run, or not valid UTF-8."""
     if reason is not None and len(reason) > LONGEST_TEXT:
         raise Invalid(f"--reason: the text is too long ({len(reason):,} characters). Give at most {LONGEST_TEXT:,}")
     try:
@@ -163,39 +160,30 @@ def recordable(reason: str | None) -> str | None:
 
 Reason: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--reason",
-        metavar="TEXT",
-        help="Reason for colleagues, recorded with the run or with the change of its throttle.",
+    value(
+        "reason",
+        "TEXT",
+        "Reason for colleagues, recorded with the run or with the change of its throttle.",
         callback=recordable,
     ),
 ]
 TakeOver: TypeAlias = Annotated[
-    bool,
-    typer.Option("--take-over", help="Take the lock from a command on another host, even if it may still be running."),
+    bool, flag("take-over", "Take the lock from a command on another host, even if it may still be running.")
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
-Quiet: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", help="Print only errors and other messages that need action, on stderr.")
-]
+Yes: TypeAlias = Annotated[bool, flag("yes", "Do not ask for confirmation.")]
+Quiet: TypeAlias = Annotated[bool, flag("quiet", "Print only errors and other messages that need action, on stderr.")]
 TimeLimit: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--timeout", metavar="TIME", help="Stop the command after this time, for example 2m, with exit code 75."
-    ),
+    str | None, value("timeout", "TIME", "Stop the command after this time, for example 2m, with exit code 75.")
 ]
 Textfile: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--textfile",
-        metavar="FILE",
-        help="Also write metrics of the cluster for node exporter's textfile collector. The name must end in .prom.",
+    value(
+        "textfile",
+        "FILE",
+        "Also write metrics of the cluster for node exporter's textfile collector. The name must end in .prom.",
     ),
 ]
 QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
 Prune: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--prune", help="Also remove the limits of entities that `owns:` covers and the document does not name."
-    ),
+    bool, flag("prune", "Also remove the limits of entities that `owns:` covers and the document does not name.")
 ]

@@ -1,6 +1,7 @@
 """The answers of commands, their JSON documents, and how kquota prints them. `formats` has the values of --output.
 
-An answer is a frozen dataclass. Its fields, in order, are the keys of its JSON document, which is a contract.
+An answer is a frozen dataclass. Its fields that are not `hidden`, in order, are the keys of its JSON document, which is
+a contract.
 """
 
 from __future__ import annotations
@@ -32,12 +33,9 @@ class Part:
     __slots__ = ()
 
 
-def key(name: str | None = None, form: Form | None = None, *, final: bool = False, **more: Any) -> Any:
-    """Declare a field that has another `name` in JSON, or another `form`, for example rounded.
-
-    With `final`, `form` returns values that JSON has, which are written unchanged. Long lists need less time this way.
-    """
-    return field(metadata={"key": name, "form": form, "final": final}, **more)
+def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
+    """Declare a field that has another `name` in JSON, or another `form`, for example rounded."""
+    return field(metadata={"key": name, "form": form}, **more)
 
 
 def rounded(digits: int) -> Form:
@@ -62,12 +60,12 @@ def hidden(**more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Part):
-    """The result of a command. The fields of a subclass are the JSON document. The fields that this class declares are
-    not in the document.
+    """The result of a command. The fields of a subclass that are not `hidden` are the JSON document.
 
-    `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON and TSV, because
-    the text contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit code. With
-    `interim`, the command will answer again: the text shows this answer, but JSON and TSV omit it.
+    `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON, TSV and --quiet,
+    because the text already contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit
+    code. With `interim`, the text shows this answer, but JSON and TSV omit it, for example because another answer
+    follows.
     """
 
     VERSION: ClassVar[int | None] = 1
@@ -127,7 +125,8 @@ class Lines(Answer):
 
 
 def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
-    """Print what a command returned, and return its exit code. A generator is closed if printing fails.
+    """Print what a command returned, and return its exit code, which is that of the last answer of a generator. A
+    generator is closed if printing fails.
 
     With `quiet`, stdout is empty, and stderr has only messages that need action. Generators ignore `quiet`.
     """
@@ -150,9 +149,9 @@ def _needed(answer: Answer) -> int:
 
 def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
     """Print an answer. Flush stdout if `watched`, because the next answer may come much later."""
-    for line in answer.notes if output is Output.text else (*answer.notes, *answer.data_notes):
+    for line in answer.notes if output.for_people else (*answer.notes, *answer.data_notes):
         say(line)
-    if output is Output.text or not answer.interim:
+    if output.for_people or not answer.interim:
         print(_written(answer, output), end="", flush=watched)
     for line in answer.closing_notes:
         say(line)
@@ -205,11 +204,7 @@ def _part(kind: type[Any]) -> Form:
         if not how.get("hidden"):
             form: Form | None = how.get("form")
             written = None if how.get("spread") else how.get("key") or one.name
-            if form is None:
-                form = plain
-            elif not how.get("final"):
-                form = _then_plain(form)
-            columns.append((one.name, written, form))
+            columns.append((one.name, written, plain if form is None else _then_plain(form)))
 
     def write(part: object) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -75,8 +75,8 @@ def keep_start(
     """Record the expected time of a new run if it is known, if all moves were submitted just now, and if none is
     between log dirs. For a continued run with another throttle, remove the recorded time.
 
-    `expected` is the pace that --execute calculated itself. A recent estimate of this plan takes precedence, because
-    the estimate measured write rates for longer.
+    `expected` is the pace that the command itself calculated, or None if it is unknown. A recent estimate for the same
+    plan and throttle takes precedence, because the estimate measured write rates for longer.
     """
     run = done.run
     if run is None:
@@ -137,7 +137,9 @@ def with_readings(run: Run, watch: MoveWatch | None) -> Run:
 
 
 def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
-    """Yield the state at the start of the run, when nothing had been copied, if `readings` are the first of the run."""
+    """Yield the state at the start of the run, when nothing had been copied. Yield nothing if `readings` are not the
+    first of the run, and for a run that is being aborted.
+    """
     if readings and not run.course.readings and not run.aborting:
         first = readings[0]
         every = None if first.copied is None or first.left is None else first.copied + first.left

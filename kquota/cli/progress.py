@@ -1,11 +1,12 @@
-"""Progress of a long write or job: a bar on a terminal, and a final line if the operator stops a write."""
+"""Progress of long work: bars and live lines on a terminal, and messages about waits, steps and an interrupt."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Final
 
 from kquota.cli.contract import say
@@ -74,7 +75,7 @@ _LONG_SECONDS: Final = 0.5
 
 
 def throttled() -> Callable[[float], None]:
-    """Return a function to call before each wait while a broker throttles this client, with the seconds to wait. The
+    """Return a function to call before each wait while Kafka throttles this client, with the seconds to wait. The
     function reports waits of at least 0.5 s, at most every 10 s.
     """
     printed_at = -_EVERY_SECONDS
@@ -83,7 +84,7 @@ def throttled() -> Callable[[float], None]:
         nonlocal printed_at
         if wait >= _LONG_SECONDS and time.monotonic() - printed_at >= _EVERY_SECONDS:
             printed_at = time.monotonic()
-            say(f"the broker throttles this client: waiting {human_duration(wait)} (KIP-219)")
+            say(f"Kafka throttles this client: waiting {human_duration(wait)} (KIP-219)")
 
     return say_so
 
@@ -133,7 +134,7 @@ def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
 @contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
     """Yield a function to call with the elapsed seconds of a task that takes `seconds`. On a terminal, the function
-    shows a bar.
+    shows a bar. Otherwise, it does nothing.
     """
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -149,9 +150,9 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def downloading() -> Iterator[Callable[[str, float | None], None]]:
-    """Yield a function to call with a step and the completed fraction of the step, or None if the fraction is unknown.
+    """Yield a function to call with a step and the completed fraction of the step (None if the fraction is unknown).
 
-    On a terminal, the function shows a bar, otherwise it prints one line for each new step.
+    On a terminal, the function shows a bar. Otherwise, it prints one line for each new step.
     """
     if not sys.stderr.isatty():
         seen: set[str] = set()
@@ -173,9 +174,11 @@ def downloading() -> Iterator[Callable[[str, float | None], None]]:
 
 
 @contextmanager
-def live() -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yield a function that shows lines on the terminal of stdout. Each call replaces the previous lines. The end of
-    the block removes the last lines.
+def live() -> Iterator[Callable[[Iterable[str], Iterable[str]], None]]:
+    """Yield a function that shows a table and findings below it on the terminal of stdout, as lines. Each call replaces
+    the previous lines. The end of the block removes the last lines.
+
+    If the terminal is too small, the function leaves out lines at the end of the table before it leaves out findings.
     """
     from rich.console import Console
     from rich.live import Live
@@ -184,7 +187,30 @@ def live() -> Iterator[Callable[[Iterable[str]], None]]:
     console = Console(highlight=False)
     with Live(console=console, transient=True, auto_refresh=False) as shown:
 
-        def show(lines: Iterable[str]) -> None:
-            shown.update(Text("\n".join(map(printable, lines))), refresh=True)
+        def rows(line: str) -> int:
+            return len(console.render_lines(Text(line)))
+
+        def show(table: Iterable[str], findings: Iterable[str]) -> None:
+            below = fitting([printable(line) for line in findings], console.height - 1, rows, "finding")
+            above = fitting(
+                [printable(line) for line in table], console.height - 1 - sum(map(rows, below)), rows, "line"
+            )
+            shown.update(Text("\n".join([*above, *below])), refresh=True)
 
         yield show
+
+
+def fitting(lines: Sequence[str], height: int, rows: Callable[[str], int], name: str) -> list[str]:
+    """Return the first lines that fit into `height` rows. If lines are left out, the last line has their number.
+    Return no lines if not even this line fits.
+
+    `rows` returns how many rows a line takes. `name` is the word for one line.
+    """
+    *ends, whole = accumulate(map(rows, lines), initial=0)
+    if whole <= height:
+        return list(lines)
+    for count, used in reversed([*enumerate(ends)]):
+        more = f"  {counted(len(lines) - count, f'more {name}')} (the terminal is too small)"
+        if used < height and used + rows(more) <= height:
+            return [*lines[:count], more]
+    return []

@@ -1,4 +1,4 @@
-"""Byte rates as operators type them, with a warning if the unit is probably missing."""
+"""Byte rates as operators type them, with a warning if a rate is probably too low."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def throttle(text: str, option: str) -> ByteRate:
 
 
 def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
-    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` the rate with the name of its
-    option.
+    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` is the same text after the name of
+    its option or key. `what` is the word for the rate in the warning.
     """
     bare = text.strip()
     if bare.isdigit() and rate < _BARE:
@@ -38,7 +38,7 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Return the rate, or None if `text` is None or NO_THROTTLE. Warns and raises Invalid as `throttle` does."""
+    """Return the rate, or None if `text` is None or `NO_THROTTLE`. Warns and raises Invalid as `throttle` does."""
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

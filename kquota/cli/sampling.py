@@ -29,14 +29,16 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The second reading in detail, and the bytes per second written to each partition. None means unknown, never 0."""
+    """The second reading, with the details of `LogDirs.detailed`, and the bytes per second written to each partition.
+    None means unknown, never 0.
+    """
 
     log_dirs: list[LogDir]
     rates: Mapping[TopicPartition, float | None]
 
 
 def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
-    """Make the first reading. Raises Unreachable if one of the brokers does not answer."""
+    """Make one reading. Raises Unreachable if one of the brokers does not answer."""
     found = cluster.describe(brokers, topics)
     return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())
 

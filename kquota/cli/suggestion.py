@@ -8,11 +8,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final, get_args
 
 from kquota.cli import app_of
 from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 from kquota.cli.options import option_name
+from kquota.entity_types import ENTITIES
+from kquota.quota.entity import Every, Name
+from kquota.terms import DEFAULT
 
 PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers if the running command does not have the address."""
@@ -57,6 +61,19 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     return f"`{' '.join(['kquota', *path, *at, *rest])}`"
 
 
+def readable_again(file: Path | None) -> str | None:
+    """Return the name of a file for a suggested command, or None if the command could not read it: without a file, and
+    for stdin or a pipe.
+    """
+    return str(file) if file is not None and file.is_file() and not file.is_relative_to("/dev") else None
+
+
+def entity_words(kind: str, name: Name | Every) -> list[str]:
+    """Return the words of `configs` that name an entity, for example `--user`, `alice`, or `--user-defaults`."""
+    option = f"--{ENTITIES[kind].short}"
+    return [f"{option}-defaults"] if name is DEFAULT else [option, str(name)]
+
+
 def _is_hidden(annotation: object) -> bool:
     """True for an option like `topics --zookeeper`, which a command accepts only to explain why it does not work."""
     return any(getattr(part, "hidden", False) for part in get_args(annotation))
@@ -66,9 +83,12 @@ def _connection(path: list[str], taken: Set[str], rest: list[str], environment: 
     """Yield the running command's options that the suggested command also takes. If neither these
     options nor the environment name a cluster, also yield a placeholder.
     """
+    both = {"bootstrap_server", "zookeeper"} <= _given.keys() and path[0] != "record"
     for name, value in _given.items():
         option = option_name(name)
         replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE
+        if both and (name == "zookeeper" or name.startswith("zk_")):
+            continue  # only `record` takes brokers and a ZooKeeper together
         if name in taken and not replaced and option not in rest:
             yield f"{option} {shlex.quote(value)}"
     addresses = {*ADDRESSES, "cluster"} & taken

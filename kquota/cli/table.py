@@ -13,23 +13,21 @@ COLUMNS: Final = tuple(kind[:-1] for kind in ENTITY_TYPES)
 """The headings for the values of `columns`, in the same order."""
 
 
-def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> str:
-    """Align rows below their headings, without a final newline. Columns are right-aligned, except those in `left`.
+def aligned(rows: Sequence[Sequence[object]], heads: Sequence[str], left: Container[int] = ()) -> list[str]:
+    """Return lines with aligned rows below their headings. Columns are right-aligned, except those in `left`.
 
-    >>> print(aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0]))
-    name      size
-    a            1
-    bc          20
+    >>> aligned([("a", 1), ("bc", 20)], ("name", "size"), left=[0])
+    ['name      size', 'a            1', 'bc          20']
     """
     from tabulate import tabulate
 
     sides = ["left" if column in left else "right" for column in range(len(heads))]
-    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=sides))
+    return str(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=sides)).splitlines()
 
 
 def columns(entity: Entity | Resource | None, kinds: Sequence[str] = ENTITY_TYPES) -> list[str | None]:
-    """Return the name of the entity for each of `kinds`: empty if there is no entity or it has no part of this kind,
-    None for the default.
+    """Return the name of the entity for each of `kinds`. The name is empty without an entity or without a part of this
+    kind, and None for the default.
     """
     parts = {} if entity is None else dict(entity.parts())
     return [None if isinstance(parts.get(kind), Default) else str(parts.get(kind, "")) for kind in kinds]

@@ -1,4 +1,4 @@
-"""Commands that run without an operator: fewer messages (--quiet), a time limit (--timeout), metrics (--textfile)."""
+"""Commands without an operator: fewer messages (--quiet), a time limit (--timeout) and metrics (--textfile)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, not_installed, quieten
+from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, not_installed
 from kquota.cli.options import Output, WritingOptions
 from kquota.errors import Busy, Invalid, KquotaError
 from kquota.measure import duration
@@ -27,20 +27,14 @@ class TimedOut(BaseException):
     """The command has reached its --timeout. TimedOut is not an Exception, so that no retry catches it."""
 
 
-def carried_out(asked: Any, work: Callable[[], int]) -> int:
+def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     """Do the work of a command with these options, and return its exit code.
 
     Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after
     --timeout. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
     """
-    quiet: bool = getattr(asked, "quiet", False)
-    with quieten(quiet):
-        return _carried_out(asked, work, quiet)
-
-
-def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
     output = getattr(asked, "output", Output.text)
-    if quiet and output is not Output.text:
+    if quiet and not output.for_people:
         raise Invalid(f"--quiet prints no document, but --output {output} does. Give only one of them")
     if quiet and _asks(asked):
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
@@ -54,14 +48,14 @@ def _carried_out(asked: Any, work: Callable[[], int], quiet: bool) -> int:
     try:
         with _within(seconds, limit):
             code = work()
-            values = metrics.read() if code in (DONE, NOT_YET) else None
+            found = metrics.read() if code in (DONE, NOT_YET) else None
     except (KquotaError, TimedOut) as error:
         metrics.keep(TRY_LATER if isinstance(error, TimedOut) else exit_code(error))
         raise
-    if values is None:
+    if found is None:
         metrics.keep(code)
     else:
-        metrics.write(values, code)
+        metrics.write(*found, code)
     return code
 
 
@@ -84,7 +78,7 @@ def _asks(asked: Any) -> bool:
 
 
 def _metrics(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Refused if the library is missing, Invalid if the file cannot be used."""
+    """Return the file of --textfile. Raises Refused if a library is missing, and Invalid if the file cannot be used."""
     try:
         module = importlib.import_module("kquota.cli.metrics_file")
     except ImportError as error:
@@ -98,7 +92,7 @@ def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
     """Raise TimedOut in this block after `seconds` (None: never), even while the block waits for a library.
 
     A library that does not return to Python, or that waits for its own threads, cannot delay the end by more than
-    GRACE_SECONDS. An abrupt end is safe, because a run is recorded before each write.
+    `GRACE_SECONDS`. An abrupt end is safe, because a run is recorded before each write.
     """
     if seconds is None:
         yield

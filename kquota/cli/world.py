@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from kquota.sizes.port import LogDirs
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
-    from kquota.stores.broker_metrics import BrokerMetrics as BrokerMetrics
     from kquota.stores.login.security import Security
+    from kquota.stores.metrics.broker_metrics import BrokerMetrics as BrokerMetrics
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Removal as Removal
     from kquota.stores.record.sharing import Sharing
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.completion import CompletionFile
-    from kquota.stores.state.past_moves import PastMovesFile as PastMovesFile
     from kquota.stores.zookeeper.znodes import Znodes
 
 NAMES: Final = ArgumentNames(
@@ -90,7 +89,7 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
 
 
 def login(at: Where) -> Security | None:
-    """Return the login of --command-config. Read it once, because the file may be a pipe."""
+    """Return the login of --command-config. A command calls this only once, because the file may be a pipe."""
     return library.login(at.command_config, warn, NAMES.command_config)
 
 
@@ -160,12 +159,12 @@ def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
     Raises Invalid for an invalid URL, and Refused if the parser of the exporters' text format is not installed.
     """
     if metrics is None:
-        from kquota.stores import prometheus as server
+        from kquota.stores.metrics import prometheus as server
 
         assert prometheus is not None
         return partial(server.read, server.server(prometheus, "--prometheus"))
     try:
-        from kquota.stores import exporters
+        from kquota.stores.metrics import exporters
     except ImportError as error:
         raise not_installed("--metrics", error.name, "metrics") from error
     return partial(exporters.read, exporters.urls(metrics, "--metrics"))
@@ -177,9 +176,9 @@ def usage_history(
     """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last time and the
     step.
 
-    Returns the number of rows. Raises Invalid for an invalid URL, Unreachable if the server does not answer.
+    Return the number of rows. Raises Invalid for an invalid URL, and Unreachable if the server does not answer.
     """
-    from kquota.stores import prometheus as server
+    from kquota.stores.metrics import prometheus as server
     from kquota.stores.state import usage_files
 
     count = 0
@@ -221,7 +220,7 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 def broker_settings(
     at: Where, brokers: Iterable[int] | None = None, what: str = "the brokers' settings for throttles"
 ) -> BrokerSettings:
-    """Return the configs of these brokers, or of each live broker.
+    """Return the configs of these brokers, or of each live broker if `brokers` is None.
 
     If kquota cannot read the configs, warn that `what` are unknown, and return none of them.
     """
@@ -250,7 +249,7 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 
 def dead_brokers(at: Where) -> frozenset[BrokerId]:
-    """Return the fenced brokers, if the cluster reports them (KRaft, from Kafka 4.0)."""
+    """Return the fenced brokers, or an empty set if the cluster does not report them (only Kafka 4.0 or newer does)."""
     from kquota.stores.admin.broker_metadata import fenced
 
     with wire(at) as opened:
@@ -269,7 +268,7 @@ def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
 
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
-    """Open the topics of a cluster, their configs, and the quotas that apply when this client changes them."""
+    """Open the topics of a cluster, their configs, and the quotas that apply when this client changes topics."""
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         confirmation.names(at, cluster.cluster_id)
         yield cluster

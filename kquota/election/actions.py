@@ -21,8 +21,8 @@ class BatchRules:
     """The rules of an election: at most `size` partitions per request (None means all), and `pause` seconds between
     requests.
 
-    After each batch except the last, the cluster has `settle` seconds to become as healthy as before the first batch.
-    `request_seconds` is the timeout of one request.
+    After each batch except the last, the cluster has `settle` seconds to become as healthy as before the first batch
+    and to show the new leaders. `request_seconds` is the timeout of one request.
     """
 
     size: int | None = None

@@ -21,12 +21,16 @@ _EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
 
 
 def read(path: Path) -> tuple[TopicPartition, ...]:
-    """Read the partitions in a file of kafka-leader-election. Raises Invalid, in Kafka's words where Kafka has them."""
+    """Read the partitions in a file of kafka-leader-election.
+
+    Raises Invalid if the file cannot be read or is not valid. The message has Kafka's words for problems that Kafka's
+    tool also reports.
+    """
     return parse(*text_file.read(path, "a JSON file of partitions"))
 
 
 def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
-    """Parse the partitions of a JSON document. `where` names the document in errors. Raises Invalid as `read` does."""
+    """Parse the partitions of a JSON document. `where` names the document in errors. Raises Invalid like `read`."""
     if not text.strip():
         raise Invalid(f"{where}: Replica election data is empty")
     document = strict_json.load(text, where, _EXAMPLE, _plain, "partitions")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Partition
 from kquota.terms import TopicPartition
 
-NOT_NEEDED = 84
-"""ELECTION_NOT_NEEDED: the partition does not need an election of this kind."""
+NOT_NEEDED: Final = 84
+"""`ELECTION_NOT_NEEDED`: the partition does not need an election of this kind."""
 
 
 class ElectionType(Enum):

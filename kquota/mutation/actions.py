@@ -17,9 +17,10 @@ from kquota.mutation.port import BatchResult, Failure, MonotonicClock, Topics
 from kquota.mutation.topic import Mutation
 from kquota.terms import MAYBE_WRITTEN
 
-REQUEST_SECONDS = 30.0
+MUTATION_TIMEOUT: Final = 30.0
+"""The timeout of one request that creates, grows or deletes topics, in seconds."""
 _LONGEST_MS: Final = 2**31 - 1
-"""The highest throttle time that a broker can report, because it has 32 bits in the protocol."""
+"""The highest throttle time that a broker can report. The protocol stores it in 32 bits."""
 
 
 class Fate(enum.Enum):
@@ -103,8 +104,8 @@ def carry_out(
     retry: bool = True,
     on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until every topic is accepted or has failed, or until the next request would be sent more than `seconds`
-    (default.api.timeout.ms) after the start.
+    """Send until every topic is accepted or has failed, or until the next request would be sent `seconds` or more after
+    the start (Kafka's `default.api.timeout.ms`).
 
     A request without an answer also ends the work. Without `retry`, so does the first rejection. `on_wait` receives
     `doing` and each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or
@@ -120,7 +121,7 @@ def carry_out(
         # Without `retry`, kquota does not wait for tokens, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         # A broker that treats kquota as an old client accepts everything, and then throttles kquota for the time that
-        # kquota should have waited.
+        # kquota should have waited. kquota waits until this time is over.
         wait = max(wait, doing.muted - clock.monotonic())
         if clock.monotonic() + wait >= give_up:
             # kquota held these topics back because of the quota, so it reports a wait as the broker would.
@@ -152,7 +153,7 @@ def _sent(
     """
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
-        answer = topics.send(batch, min(REQUEST_SECONDS, max(1.0, give_up - clock.monotonic())))
+        answer = topics.send(batch, min(MUTATION_TIMEOUT, max(1.0, give_up - clock.monotonic())))
     except Unreachable as error:
         for one in batch:
             doing.left.popleft()
@@ -188,7 +189,7 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
     if failure.code in already:
         return TopicOutcome(mutation=mutation, fate=Fate.ALREADY)
     if failure.code in MAYBE_WRITTEN:
-        # A controller on ZooKeeper answers REQUEST_TIMED_OUT for a topic that is being moved, and deletes it later.
+        # A controller on ZooKeeper answers `REQUEST_TIMED_OUT` for a topic that is being moved, and deletes it later.
         return TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=Unreachable(failure.reason))
     return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
 

@@ -1,5 +1,5 @@
-"""The three calls of KIP-599 for programs: create topics, add partitions, delete topics. `kquota.connect` provides the
-cluster.
+"""The three calls of KIP-599 for programs: create topics, add partitions, and delete topics. `kquota.connect` provides
+the cluster.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from kquota.mutation.port import MutationCluster
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 
 Results: TypeAlias = Mapping[str, KquotaError | None]
-"""The error of each topic, in the order of the call: None if the topic succeeded, Refused for a broker's error,
-Unreachable if the result is unknown or the topic was not sent.
+"""The error of each topic, in the order of the call. It is None if the topic succeeded, and Refused for a broker's
+error. It is Unreachable if the result is unknown or the topic was not sent. It is QuotaViolatedException if the quota
+still rejects the topic.
 """
 OnWait: TypeAlias = Callable[[MutationWork, float], None]
-"""A callback that receives each wait for the quota: the progress, and the seconds of the wait."""
+"""A callback before each wait for the quota. It receives the progress and the seconds of the wait."""
 
 
 def _unheard(_doing: MutationWork, _seconds: float) -> None:
@@ -38,7 +39,7 @@ def create_topics(
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for up to `timeout` seconds.
 
-    `timeout` defaults to default.api.timeout.ms of the login, or else 60 s. With `validate_only`, the controller only
+    `timeout` defaults to `default.api.timeout.ms` of the login, or else 60 s. With `validate_only`, the controller only
     checks the request, and Kafka 4 counts the check against the quota.
 
     Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
@@ -102,8 +103,8 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
     """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
-    with `validate_only` is free, so kquota need not wait for the quota. However, Kafka 4 counts the request against the
-    quota.
+    with `validate_only` is free, so kquota does not wait before sending it. However, Kafka 4 counts the request against
+    the quota and can reject it.
     """
     rate = cluster.mutation_rate() if topics > 1 and not validate_only else None
     if rate is None:

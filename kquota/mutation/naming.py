@@ -1,4 +1,4 @@
-"""Topics as operators write them: names, lines of a file, a replica assignment."""
+"""Topics as operators write them: names, lines of a file, and replica assignments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from kquota.errors import Invalid
 from kquota.mutation.topic import Assignment
 from kquota.terms import HIGHEST_ID, BrokerId, is_id, wrong_topic_name
 
+_SHOWN: Final = 60
+"""The maximum number of characters of an invalid line in a message."""
 MOST_REPLICAS: Final = 2**15 - 1
-"""The maximum number of replicas of one partition, because the protocol stores the number in 16 bits."""
+"""The maximum number of replicas of one partition. The protocol stores this number in 16 bits."""
 
 
 def name(text: str, where: str) -> str:
@@ -40,22 +42,28 @@ def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
     """Parse lines of `NAME [PARTITIONS [REPLICATION-FACTOR]]`. Yields None for a missing number. `#` begins a comment.
 
-    Raises Invalid with a message that begins with `where` and the number of the line.
+    Raises Invalid for an invalid line. The message begins with `where` and the number of the line.
     """
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()
         place = f"{where} line {number}:"
         if len(words) > 3 or not all(map(is_id, words[1:])):
-            raise Invalid(f"{place} write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3")
+            shown = line.strip()[:_SHOWN]
+            raise Invalid(f"{place} {shown!r}: write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3")
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
-            yield name(words[0], place), count(partitions, place), count(factor, place, MOST_REPLICAS)
+            yield (
+                name(words[0], place),
+                count(partitions, f"{place} PARTITIONS"),
+                count(factor, f"{place} REPLICATION-FACTOR", MOST_REPLICAS),
+            )
 
 
 def assignment(text: str, where: str) -> Assignment:
     """Parse `1:2,2:3`: the replicas of partition 0, of partition 1 and so on.
 
-    Raises Invalid with a message that begins with `where`.
+    Raises Invalid for any other text, for a broker that is listed twice in a partition, and for partitions with
+    different replication factors. The message begins with `where`.
     """
     found: dict[int, tuple[BrokerId, ...]] = {}
     for number, part in enumerate(text.split(",")):

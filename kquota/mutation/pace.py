@@ -18,25 +18,27 @@ _FIRST: Final = 1
 """The number of topics in the first request. It is low, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 _MOST_MUTATIONS: Final = 2_000
-"""The maximum number of mutations in one request for several topics, because a KRaft controller writes at most 10,000
-records for a request.
+"""The maximum number of mutations in one request for several topics. The reason is the limit of a KRaft controller: it
+writes at most 10,000 records for a request.
 """
 _PERIOD: Final = 1.0
 """Topics that use less than this many seconds of the rate are sent together. Larger topics are sent one by one."""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
-"""The size of a full bucket, in seconds of its rate, with Kafka's defaults of controller.quota.window.num and
-controller.quota.window.size.seconds.
+"""The size of a full bucket, in seconds of its rate, with Kafka's defaults of `controller.quota.window.num` and
+`controller.quota.window.size.seconds`.
 """
 HAIR: Final = 0.002
-"""Seconds added to a throttle time, because a rounded-down time ends too early."""
+"""kquota adds this many seconds to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
-"""The factor by which a learned rate rises after each fully accepted request beyond the number in `_TRUST`."""
+"""The factor by which a learned rate rises after each fully accepted request, once there were more than `_trust` of
+them in a row.
+"""
 _TRUST: Final = 8
-"""The initial number of accepted requests in a row before a learned rate rises. The number doubles each time that a
-raised rate is rejected and the measured rate has not fallen.
+"""The initial value of `_trust`, the number of fully accepted requests in a row before a learned rate rises. The number
+doubles each time that a raised rate is rejected and the measured rate has not fallen.
 """
 _SLOWEST: Final = 1e-9
-"""A lower quota counts as this rate, one mutation in 30 years, so that every time is finite."""
+"""A lower quota counts as this rate in mutations per second, one mutation in 30 years, so that every time is finite."""
 _SAME: Final = 0.9
 _ALONE: Final = 0.8
 """A client that gets at least this fraction of the quota is considered alone. The rest can be lost to rounded waits and
@@ -47,28 +49,28 @@ _PACED: Final = 0.95
 rejection points to other clients.
 """
 _MEMORY: Final = 60.0
-"""The seconds over which a client counts its past share of the bucket, because older use must not affect the order of
-clients now.
+"""A client counts its past share of the bucket over about this many seconds, because older use must not affect the
+current order of clients.
 """
 _BEHIND: Final = 40.0
-"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first. The time
-of a topic is the number of its mutations divided by the rate.
+"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first.
+`_MOST_BEHIND` limits this wait. The time of a topic is the number of its mutations divided by the rate.
 """
 _MOST_BEHIND: Final = 0.5
-"""The maximum of the mean wait from `_BEHIND`, as a fraction of the time in which a bucket fills, because a full bucket
-loses tokens.
+"""The maximum of the mean wait from `_BEHIND`, as a fraction of the time in which a bucket fills. Longer waits would
+lose tokens, because a full bucket gets no new tokens.
 """
 _FAR: Final = 2
 """Clients take turns only if a topic takes at least this many times as long as a request. Otherwise the answers do not
 show which client was first.
 """
 _MANY: Final = 6
-"""Clients take turns only if the wait is less than the time of this many topics. A client with a longer wait has a
-large share, and requests many topics at once.
+"""A client takes turns only if its wait is less than the time of this many topics. A client with a longer wait has a
+large share and requests many topics at once, so it waits for a random time instead.
 """
 _LATEST: Final = 0.9
-"""The place of a client that had the whole bucket within the time of a topic, as a fraction of this time. The places of
-other clients are earlier.
+"""Within the time of a topic, a client waits for its place. This is the place of a client that had the whole bucket, as
+a fraction of this time. Other clients have earlier places.
 """
 _LEAST: Final = 0.0025
 """The smallest share of a bucket that is counted. With an even smaller share, a client does not let more topics go
@@ -87,7 +89,8 @@ the price of the first: the throttle time of one mutation.
 
 
 def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
-    """Return how many of the topics fit into one request and into a bucket with this many tokens.
+    """Return how many of the topics with these numbers of `mutations` fit into one request and into a bucket with this
+    many tokens.
 
     The last topic may exceed the tokens, because a broker accepts a topic until the bucket is below 0 (KIP-599). The
     result is at least 1, unless `mutations` is empty.
@@ -106,27 +109,30 @@ class MutationPace:
     pace.
 
     Times are in seconds. A full bucket holds `burst_seconds` of its rate. Clients that share a bucket cannot see each
-    other. If they know its rate, and answers are fast enough to show their order, the clients take turns: a client that
-    recently had more of the bucket sends later within the time of one topic. Otherwise each client waits for a random
-    time, which is longer for a client that recently had more of the bucket.
+    other. They take turns if they know its rate, if answers are fast enough to show their order, and if their shares
+    are not too large (`_MANY`). A turn lasts as long as the rate needs for one topic, and a client that recently had
+    more of the bucket sends later in the turn. Otherwise each client waits for a random time, which is longer for a
+    client that recently had more of the bucket.
     """
 
     quota: float | None
     burst_seconds: float = BURST_SECONDS
     draw: random.Random = field(default_factory=random.Random)
     # The bucket has 0 tokens at `_zero`: at the end of the last throttle time, or `burst_seconds` before the first
-    # answer if nothing was rejected. Since the last rejection, `_spent` mutations were accepted, and `_unrejected`
-    # requests were accepted as a whole.
+    # answer if nothing was rejected and the quota is known. Otherwise `_zero` is None. Since the last rejection,
+    # `_spent` mutations were accepted, and `_unrejected` requests were accepted as a whole.
     _zero: float | None = field(init=False, default=None)
     _spent: int = field(init=False, default=0)
     _unrejected: int = field(init=False, default=0)
-    # The rate without other clients (the quota or `_learned`); the highest rate seen between two moments at 0 tokens.
+    # `_rate` is the rate without other clients: the quota, or a rate that begins with `_learned`. `_learned` is the
+    # highest rate seen between two moments at 0 tokens.
     _rate: float | None = field(init=False)
     _learned: float = field(init=False, default=0.0)
-    # The highest price of a mutation (its throttle time in seconds); the number of prices seen.
+    # `_price` is the highest price of a mutation: its throttle time in seconds. `_prices` is the number of prices seen.
     _price: float = field(init=False, default=0.0)
     _prices: int = field(init=False, default=0)
-    # The maximum number of topics in a request; the number of accepted requests after which a learned rate rises.
+    # `_allowed` is the maximum number of topics in a request. `_trust` is the number of accepted requests after which a
+    # learned rate rises.
     _allowed: int = field(init=False, default=_FIRST)
     _trust: int = field(init=False, default=_TRUST)
     # `_shared` is True if other clients share the bucket. `_ours` counts this client's recent mutations, in `_span`
@@ -134,7 +140,8 @@ class MutationPace:
     _shared: bool = field(init=False, default=False)
     _ours: float = field(init=False, default=0.0)
     _span: float = field(init=False, default=0.0)
-    # True if this request waits for a turn; the time when the last request was sent; the mean duration of a request.
+    # `_in_turn` is True if the next request waits for a turn. `_asked` is the time when the last request was sent, and
+    # `_request` is the mean duration of a request in seconds.
     _in_turn: bool = field(init=False, default=False)
     _asked: float = field(init=False, default=0.0)
     _request: float = field(init=False, default=0.0)

@@ -11,22 +11,24 @@ from kquota.mutation.topic import Mutation, Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why one topic or partition failed: the broker's error code, and its name and message (`reason`)."""
+    """Why one topic or partition failed: `code` is the broker's error code, and `reason` has the error's name and
+    message.
+    """
 
     code: int
     reason: str
 
     @property
     def rejected(self) -> bool:
-        """True if the quota rejected the topic: THROTTLING_QUOTA_EXCEEDED."""
+        """True if the quota rejected the topic: `THROTTLING_QUOTA_EXCEEDED`."""
         return self.code == REJECTED
 
 
 REJECTED = 89
 EXISTS = 36
-"""TOPIC_ALREADY_EXISTS."""
+"""`TOPIC_ALREADY_EXISTS`."""
 MISSING = 3
-"""UNKNOWN_TOPIC_OR_PARTITION."""
+"""`UNKNOWN_TOPIC_OR_PARTITION`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +80,9 @@ class MutationCluster(Protocol):
 
     @property
     def checked(self) -> Topics:
-        """The same topics, but the controller only checks requests (ValidateOnly). Deletions cannot be checked.
+        """The same topics. The controller only checks creations and growths (`ValidateOnly`), but still deletes topics.
 
-        According to KIP-599, these requests are free. Kafka 4 counts them against the quota, and can reject them.
+        According to KIP-599, the checks are free. Kafka 4 counts them against the quota, and can reject them.
         """
         ...
 
@@ -90,7 +92,9 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The controller_mutation_rate that applies to this client. None if it is not set, is 0, or is unknown."""
+        """The `controller_mutation_rate` that applies to this client, always positive and finite. None if it is not
+        set, is unknown, or has any other value, for example 0.
+        """
         ...
 
     def mutation_burst(self) -> float:
@@ -98,7 +102,7 @@ class MutationCluster(Protocol):
         ...
 
     def default_partitions(self) -> int:
-        """The number of partitions of a new topic that does not specify one: num.partitions of the brokers, or 1 if
+        """The number of partitions of a new topic that does not specify one: `num.partitions` of the brokers, or 1 if
         it is unknown or not the same on all brokers.
         """
         ...

@@ -15,7 +15,7 @@ class Partition:
     """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None if they were not read,
     as before Kafka 4.0.
 
-    `elr` are the eligible leader replicas (KIP-966), and `last_known_elr` the replicas that were last in sync. During a
+    `elr` are the eligible leader replicas, and `last_known_elr` the last ones that were known (KIP-966). During a
     reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
     """
 
@@ -60,10 +60,10 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to create. Partitions and replication factor are None with an `assignment`, and for the broker's default
-    (from Kafka 2.4).
+    """A topic to create. `partitions` and `replication_factor` are None with an `assignment`, and for the broker's
+    defaults (from Kafka 2.4).
 
-    `default_partitions` is the number that the broker will then probably use. It is not sent.
+    `default_partitions` is the number of partitions that the broker's default will probably give. It is not sent.
     """
 
     topic: str

@@ -19,26 +19,25 @@ _LARGEST: Final = 2**63 - 1
 
 
 def shortest(waves: int) -> float:
-    """Return the seconds that `waves` moves, one after the other, take under any throttle.
+    """Return the shortest time, in seconds, that this number of waves can take one after the other under any throttle.
 
-    The result is a sum and not a product, because the times of the waves are also added. The two can differ by a
-    rounding error.
+    The result is a sum, because the times of the waves are also added. A product can differ by a rounding error.
     """
     return sum([QUICK_SECONDS] * waves)
 
 
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
-    """Return the smallest throttle under which `works`, one after the other, take at most `seconds`.
+    """Return the smallest throttle under which `works`, one after the other, are expected to take at most `seconds`.
 
-    The result is exact to a ten-thousandth. It is 1 B/s without copies, and None if a rate is unknown. Raises Refused
-    if no throttle is enough, because the start and the end of the move alone take `seconds` or longer.
+    The result may be too large by one part in ten thousand. It is 1 B/s without copies, and None if a rate is unknown.
+    Raises Refused if no throttle is enough, because the start and the end of the waves alone take `seconds` or longer.
     """
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
     each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
     too_short = Refused(
-        f"{seconds:g} s are too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
+        f"{seconds:g} s is too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
         "throttle. Allow more time"
     )
     if seconds <= shortest(len(waves)):
@@ -48,7 +47,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """Return the seconds of a wave whose slowest side never waits for another side. None if a side never ends."""
+        """Return the seconds of a wave if its slowest side never waits for another side. None if a side never ends."""
         times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
         known = [time for time in times if time is not None]
         return enforcement.seconds(max(known)) if len(known) == len(times) else None
@@ -61,7 +60,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         expected = total(pace(work, ByteRate(throttle), enforcement).seconds for work in waves)
         return expected is None or expected > seconds
 
-    # A move is never faster than its slowest side alone, and most moves are not slower.
+    # Begin with the slowest side alone, because no move is faster than this, and most moves are not slower.
     least = _smallest(one_is_late, 0)
     if least is not None and late(least):
         least = _smallest(late, least - 1, least, fine=_FINE)
@@ -71,7 +70,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int | None:
-    """Return the smallest number above `low` for which `late` is False. `late` must be True for all lower numbers.
+    """Return the smallest number above `low` for which `late` is False. `late` must be True for all smaller numbers.
 
     The search begins with `most`. The result may be too large by one part in `fine`. It is None if `late` is True for
     all throttles that a broker accepts.

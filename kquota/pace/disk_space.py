@@ -47,10 +47,10 @@ class Arrival:
 class Room:
     """One volume at the end of the move, in bytes, or all volumes of the broker together if `log_dir` is None.
 
-    `arriving` is the size of all copies for the volume. `written` is the size of the records that producers write to
-    old and new replicas during the move, if retention deletes nothing. None means unknown. Log dirs with the same total
-    and usable bytes count as one volume. `apart` is the space left if each of them has a separate volume, as on the
-    empty disks of a new broker.
+    `usable` is the usable space before the move. `arriving` is the size of all copies for the volume. `written` is the
+    size of the records that producers write to old and new replicas during the move, if retention deletes nothing. None
+    means unknown. Log dirs with the same total and usable bytes count as one volume. `apart` is the space left, without
+    writes, if each of them has a separate volume, as on the empty disks of a new broker.
     """
 
     broker: int

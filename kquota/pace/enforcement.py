@@ -14,11 +14,14 @@ from typing import Final
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
 QUICK_SECONDS: Final = 0.3
-"""The seconds of a move whose copies all pass at once: the controller's work, one or two fetches, joining the ISR."""
+"""The seconds of a move whose copies all pass at once: the controller's work, one or two fetches, and joining the ISR.
+"""
 START_SECONDS: Final = 1.5
 """The seconds for the start, the pause after the copies that pass at once, the last fetch, and joining the ISR."""
 TURNOVER_SECONDS: Final = 1.6
-"""The seconds lost while the second quota window replaces the first, because the first one began with a burst."""
+"""A move loses up to this many seconds while the second quota window replaces the first, because the first one began
+with a burst.
+"""
 AT_ONCE_SECONDS: Final = 1.0
 """A throttle lets the bytes of this many seconds pass at once, because Kafka counts the first sample as a full second.
 """
@@ -50,14 +53,14 @@ class Enforcement:
 
     @property
     def into_destination(self) -> float:
-        """The usable fraction of a destination's throttle. A stopped fetcher pauses for replica.fetch.backoff.ms."""
+        """The usable fraction of a destination's throttle. A stopped fetcher pauses for `replica.fetch.backoff.ms`."""
         return self.window / (self.window + self.fetch_backoff)
 
     @property
     def out_of_quiet_leader(self) -> float:
         """The usable fraction of a leader's throttle if nothing is written to the partitions.
 
-        A stopped fetch waits for replica.fetch.wait.max.ms. If producers write to the partitions, each write ends the
+        A stopped fetch waits for `replica.fetch.wait.max.ms`. If producers write to the partitions, each write ends the
         wait, and the whole throttle can be used.
         """
         return self.window / (self.window + self.fetch_wait)
@@ -65,7 +68,7 @@ class Enforcement:
     def seconds(self, copying: float) -> float:
         """Return the seconds of a move whose copies take `copying` seconds, with its start, its end and the turnover.
 
-        `copying` does not include the bytes that pass at once. It is 0 if all bytes pass at once.
+        `copying` is the time of the bytes that do not pass at once, so 0 means that all bytes pass at once.
         """
         if not copying:
             return QUICK_SECONDS
@@ -82,8 +85,8 @@ class Enforcement:
     def burst(self, throttle: float, copies: int) -> float:
         """Return the bytes of `copies` partitions that pass before the first pause.
 
-        They are `at_once` seconds of the throttle plus half of the fetch that exceeds it, which is the average. The
-        minimum is one whole fetch.
+        They are `at_once` seconds of the throttle plus half a fetch, because the last fetch exceeds the quota by this
+        on average. The minimum is one whole fetch.
         """
         fetch = self._fetch(copies)
         return max(fetch, throttle * self.at_once + fetch / 2)
@@ -139,6 +142,6 @@ def longest_window(brokers: Iterable[Mapping[str, str | None]]) -> float:
 
 
 def number_in(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return a whole number of a broker's configs, or None if it is missing or not a whole number."""
+    """Return the value of `key` in a broker's configs. None if it is missing or not a whole number of 0 or more."""
     text = settings.get(key)
     return int(text) if text is not None and text.isascii() and text.isdigit() else None

@@ -17,9 +17,10 @@ from typing import Final, TypeAlias
 Port: TypeAlias = Hashable
 
 MOST_STREAMS: Final = 400
-"""The maximum number of streams that kquota simulates, because the cost grows with the square of the number.
+"""kquota simulates at most this many streams, because the cost grows with the square of their number.
 
-With more streams, the busiest port rarely waits for another port: with 200 streams, less than 1 % of the time.
+With more streams, a lower bound is close enough, because the busiest port rarely waits for another port: already
+with 200 streams, less than 1 % of the time.
 """
 
 

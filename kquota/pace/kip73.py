@@ -42,15 +42,17 @@ class MoveTime:
 
     @property
     def in_below_throttle(self) -> bool | None:
-        """KIP-73's condition IN < T (Q&A 4). It is necessary for a move to end, but not sufficient (see `pace.share`).
+        """KIP-73's condition IN < T (Q&A 4). It is an approximation, because IN covers all partitions of a broker.
 
-        None if IN is unknown.
+        `Share.finishes` is the condition for the copies themselves. None if IN is unknown.
         """
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 
     @property
     def seconds(self) -> float | None:
-        """MoveTime in seconds. None if `max_bytes_in` is None or the move never ends (`in_below_throttle` is False)."""
+        """MoveTime in seconds. None if `max_bytes_in` is None, or if the formula has no result (`in_below_throttle` is
+        False).
+        """
         if self.max_bytes_in is None or not self.in_below_throttle:
             return None
         return self.move_ratio * self.total_log_size / (self.replication_quota - self.max_bytes_in)
@@ -58,9 +60,9 @@ class MoveTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A rate in bytes per second (None means unknown) and its reason. If `closed`, the throttle may equal the rate.
+    """A rate in bytes per second (None means unknown) and its reason.
 
-    If `binds` is False, the bound is only shown.
+    If `closed` is True, the throttle may equal the rate. If `binds` is False, the bound is only shown.
     """
 
     rate: float | None
@@ -81,7 +83,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A throttle must be above every binding bound in `above`, and below every binding bound in `below`."""
+    """The lower bounds (`above`) and the upper bounds (`below`) of a throttle. Only bounds that bind count."""
 
     above: tuple[Bound, ...]
     below: tuple[Bound, ...]
@@ -130,7 +132,7 @@ def network_bound(network: float, bytes_in: float | None, replication_factor: in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """The condition #brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window.
+    """The condition `#brokers x replica.fetch.response.max.bytes / min(T x #brokers, N) < window`.
 
     `throttle` (T) is the throttle of each leader, and `network` (N) is the rate of the follower's NIC, in bytes per
     second. None means that the rate of the NIC is unknown.
@@ -144,7 +146,9 @@ class Fetch:
 
     @property
     def rate(self) -> float:
-        """The lower of two rates in bytes per second: the throttles of all leaders together, or the follower's NIC."""
+        """The sum of the throttles of all leaders, or the rate of the follower's NIC if it is lower, in bytes per
+        second.
+        """
         together = self.throttle * self.brokers
         return together if self.network is None else min(together, self.network)
 
@@ -160,7 +164,7 @@ class Fetch:
 
     @property
     def largest(self) -> float:
-        """The exclusive upper limit of replica.fetch.response.max.bytes, in bytes."""
+        """The exclusive upper limit of `replica.fetch.response.max.bytes`, in bytes."""
         return self.window_seconds * self.rate / self.brokers
 
 

@@ -44,7 +44,7 @@ class RateBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """The missing bytes of all copies, the net rate at which they decrease, and the write rate.
+    """The missing bytes of all copies (`left`), the net rate at which `left` decreases, and the write rate.
 
     Rates are in bytes per second.
     """
@@ -55,11 +55,12 @@ class Copying:
 
 
 def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBounds) -> ByteRate:
-    """Return the throttle under which a move ends `until` seconds from now.
+    """Return the throttle under which a move should end within `until` seconds.
 
     Under the throttle `now`, the copies receive `net` + `written`. kquota assumes that this rate is proportional to the
     throttle, so the caller repeats the calculation as the move proceeds. After the deadline, the result is the upper
-    bound, or `now` without an upper bound. If no bytes arrive, the result is `now`. It is always within the bounds.
+    bound, or `now` without an upper bound. If no bytes arrive, the result is `now`. The result is always within the
+    bounds.
     """
     if until <= 0:
         return bounds.clamp(now if bounds.high is None else bounds.high)
@@ -82,8 +83,8 @@ def even_rates(rate: ByteRate, copies: Mapping[BrokerId, Incoming]) -> dict[Brok
     """Return the follower rates, in bytes per second, under which the copies to all brokers end at the same time.
 
     The broker whose copies take longest gets `rate`, and so does a broker without missing bytes. No rate is below
-    `rate` / `EVEN_SHARE`, so some copies may end earlier. Raises ValueError with the broker id if the copies to a
-    broker never end under `rate`.
+    `rate` / `EVEN_SHARE` (rounded down), so some copies may end earlier. Raises ValueError with the broker id if the
+    copies to a broker never end under `rate`.
     """
     seconds = 0.0
     for broker, copy in copies.items():
@@ -163,5 +164,5 @@ def _span(text: str, value: ByteRate, what: str) -> DaySpan:
     if end_hours > 24:
         raise Invalid(f"{what} {text!r}: not a valid time of day (hour must be in 0..24). {_FORM}")
     if start == end:
-        raise Invalid(f"{what} {text!r}: the start and the end of a span must differ. {_FORM}")
+        raise Invalid(f"{what} {text!r}: a span must start and end at different times of day. {_FORM}")
     return DaySpan(start=start, end=end, rate=value)

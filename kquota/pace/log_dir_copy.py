@@ -40,7 +40,7 @@ class LogDirWork:
 class LogDirPace:
     """The work of one broker under `throttle`, in bytes per second.
 
-    None means that there is no throttle. The disks then set the pace, and the time is unknown.
+    None means that no throttle is set or known. The time is then unknown.
     """
 
     work: LogDirWork
@@ -54,19 +54,21 @@ class LogDirPace:
 
     @property
     def feasible(self) -> bool | None:
-        """False if the replicas grow at least as fast as they are copied. None if the write rate is unknown."""
+        """False if the replicas grow at least as fast as they are copied. True without a throttle. None if the write
+        rate is unknown.
+        """
         if self.work.writes is None:
             return None
         return self.flows is None or self.flows > self.work.writes
 
     @property
     def seconds(self) -> float | None:
-        """The expected time. None without a throttle, if the write rate is unknown, or if the copies never end."""
+        """The expected time in seconds. None without a throttle, with an unknown write rate, or if copies never end."""
         return None if self.work.writes is None else self._seconds(self.work.writes)
 
     @property
     def seconds_without_writes(self) -> float | None:
-        """The expected time if nothing is written during the copy. None without a throttle."""
+        """The expected time in seconds if nothing is written during the copy. None without a throttle."""
         return self._seconds(0.0)
 
     @property
@@ -83,7 +85,7 @@ class LogDirPace:
 
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the throttle that `key` sets in a broker's configs, in bytes per second. None for no limit or unknown."""
+    """Return the throttle that `key` sets in a broker's configs, in bytes per second. None if unlimited or unknown."""
     rate = number_in(settings, key)
     return None if rate is None or rate >= UNLIMITED else rate
 

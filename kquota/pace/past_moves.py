@@ -31,7 +31,10 @@ _OF_NORMAL: Final = 1.4826
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEstimate:
-    """A recorded estimate: `expected` seconds for the plan with this hash, under `throttle` bytes per second."""
+    """A recorded estimate: a plan takes `expected` seconds under `throttle` bytes per second.
+
+    `plan` is the hash of the plan.
+    """
 
     plan: str
     throttle: ByteRate
@@ -72,7 +75,7 @@ class PastMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMoves:
-    """The moves of one cluster that this host has started, oldest first."""
+    """The moves that this host has started on one cluster, oldest first."""
 
     under_way: tuple[ExpectedMove, ...] = ()
     ended: tuple[PastMove, ...] = ()
@@ -83,9 +86,9 @@ class PastMoves:
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:
-        """Return the moves after `move` has started. Only the newest `MOST_KEPT` are kept.
+        """Return the moves with `move` added to `under_way`. `move` replaces an earlier entry of the same run.
 
-        `move` replaces an earlier entry of the same run.
+        `under_way` keeps only the newest `MOST_KEPT` moves.
         """
         others = tuple(other for other in self.under_way if other.run != move.run)
         return replace(self, under_way=(*others, move)[-MOST_KEPT:])
@@ -95,14 +98,16 @@ class PastMoves:
         return replace(self, under_way=tuple(move for move in self.under_way if move.run != run))
 
     def seen_moving(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves after a command saw, at this time, that the run had not ended."""
+        """Return the moves with `at` as the run's `seen_moving`, unless its `seen_moving` is already later."""
         found = (replace(m, seen_moving=max(m.seen_moving, at)) if m.run == run else m for m in self.under_way)
         return replace(self, under_way=tuple(found))
 
     def seen_ended(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves after a command saw, at this time, that the run had completed its plan.
+        """Return the moves with the run in `ended`. At the time `at`, a command saw that the run had completed its
+        plan.
 
-        The run is dropped if `at` is not after its start or is before `seen_moving`.
+        The run is dropped if `at` is not after its start or is before its `seen_moving`. `ended` keeps only the newest
+        `MOST_KEPT` moves.
         """
         left = self.without(run)
         found = [move for move in self.under_way if move.run == run and move.started < at >= move.seen_moving]
@@ -140,7 +145,7 @@ def _bound(errors: Iterable[float], side: int) -> float:
     found = list(errors)
     count, middle = len(found), statistics.median(found)
     deviation = statistics.median(abs(error - middle) for error in found)
-    # The deviation of a few values is too small on average.
+    # On average, the deviation of a few values is too small, so it is enlarged: by a half for five values.
     spread = max(_LEAST_SPREAD, _OF_NORMAL * deviation * count / (count - 1.7))
     return middle + side * _quantile(count - 1) * spread * math.sqrt(1 + 1 / count)
 

@@ -1,4 +1,5 @@
-"""The throttle of a running move that protects clients: it rises while writes are fast, and falls when they are slow.
+"""The throttle of a running move that protects clients: it rises while no signal shows harm, and falls when writes are
+slow, a consumer group lags, partitions lose in-sync replicas, or the metrics of brokers show slow clients.
 
 This is a state machine without I/O. It receives one window of measurements after another, and returns the throttle to
 set.
@@ -15,6 +16,7 @@ from typing import Final
 
 from kquota.measure import ByteRate
 from kquota.pace.enforcement import AS_SHIPPED
+from kquota.pace.lag import SHOWN_SECONDS, GroupLags, GrowingLag, OffsetsReading
 from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_of
 from kquota.terms import BrokerId
 
@@ -27,8 +29,9 @@ BASELINE_QUANTILE: Final = 0.75
 count.
 """
 RECENT: Final = 3
-"""A window is slow only if the `QUANTILE` over the last windows is also too high. Single delays, which every cluster
-has without a move, would otherwise count: a delay of 0.1 s affects two of the writes to each broker.
+"""A window is slow only if the `QUANTILE` over the last `RECENT` windows, including this one, is also too high.
+Otherwise, single delays would count, which also occur without a move: a delay of 0.1 s affects two of the writes to
+each broker.
 """
 LEAST_SAMPLES: Final = 5
 """With fewer writes in a window, the latency of a broker is unknown."""
@@ -44,23 +47,23 @@ CAUTIOUS_STEP: Final = 0.05
 STEPS: Final = 20
 """The number of the smallest increases between the lowest and the highest throttle."""
 SLOW_SHARE: Final = 0.05
-"""The share of the time in which writes may be slow, because bursts of clients also make writes slow."""
+"""Writes may be slow in this share of the time, because bursts of clients also make writes slow."""
 FORGIVEN_DEBT: Final = 2.5
-"""One more slow window leaves the throttle unchanged if the earlier ones exceed `SLOW_SHARE` of the time by at most
-this many seconds.
+"""One more slow window can leave the throttle unchanged only if the earlier ones exceed `SLOW_SHARE` of the time by at
+most this many seconds.
 """
 DECREASE: Final = 0.5
-"""The smallest factor of a decrease. Lost in-sync replicas and the metrics of brokers have this factor."""
+"""The smallest factor of a decrease. Every signal other than the latency of writes has the smallest factor."""
 SMALL_DECREASE: Final = 0.7
-"""The smallest factor if the throttle has been raised towards one that was too high, because the throttle is then
+"""This is the smallest factor if the throttle has been raised towards one that was too high. The throttle is then
 already close to the limit of the clients.
 """
 LEAST_DECREASE: Final = 0.85
-"""The largest factor of a decrease. Between these factors, it is (limit / latency)², because the latency grows faster
-than the throttle where a network is nearly full.
+"""The largest factor of a decrease. Between the smallest and the largest factor, the factor is (limit / latency)²,
+because the latency grows faster than the throttle where a network is nearly full.
 """
 RELIEF_SHARE: Final = 2 / 3
-"""The minimum time between two decreases, as a share of the settling time. The first one must take effect."""
+"""The minimum time between two decreases, as a share of `settling`, because the first one needs time to take effect."""
 
 
 class Pressure(enum.Enum):
@@ -71,24 +74,26 @@ class Pressure(enum.Enum):
     SLOW = "writes are slow"
     REPORTED = "the metrics of brokers show slow clients"
     SHRUNK = "partitions lost in-sync replicas"
+    LAGGING = "the lag of a consumer group grows"
     UNKNOWN = "unknown"
 
 
-_HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK)
+_HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK, Pressure.LAGGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWindow:
     """Measurements of a few seconds: the latencies of the writes to each broker, in seconds.
 
-    A failed write has an infinite latency. `shrunk` is the number of partitions that lost an in-sync replica.
-    `reported` has the metrics of brokers, if there is a new reading, and `unreported` is the reason why a reading is
-    incomplete.
+    A failed write has an infinite latency. `shrunk` is the number of partitions that lost an in-sync replica. `offsets`
+    is a new reading of the consumer groups, if there is one. `reported` has the metrics of brokers, if there is a new
+    reading, and `unreported` is the reason why a reading is incomplete.
     """
 
     seconds: float
     latencies: Mapping[BrokerId, Collection[float]]
     shrunk: int = 0
+    offsets: OffsetsReading | None = None
     reported: Collection[BrokerTimes] = ()
     unreported: str | None = None
 
@@ -97,9 +102,10 @@ class ClientWindow:
 class ProtectionStep:
     """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
 
-    These three are None without a baseline, or if no broker is slow and the latency of a broker with a baseline is
-    unknown. If metrics are the reason, `high` is the reported time that exceeds its limit most. `unreported` is the
-    reason why metrics are unknown.
+    These three are None while the baseline is measured, and if no broker is slow and the latency of a broker is
+    unknown. If the lag of a consumer group is the reason, `lag` has its growth. If metrics are the reason, `high` is
+    the reported time that exceeds its limit most. `unreported` is the reason why metrics are unknown. `excused` has
+    the lags that grow even under the lowest throttle. The groups of these lags no longer count.
     """
 
     rate: ByteRate
@@ -108,8 +114,10 @@ class ProtectionStep:
     latency: float | None = None
     limit: float | None = None
     shrunk: int = 0
+    lag: GrowingLag | None = None
     high: HighTime | None = None
     unreported: str | None = None
+    excused: tuple[GrowingLag, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +126,12 @@ class Protection:
 
     Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
     `max_latency`, in seconds, replaces the limits that follow from the baseline. Without `measures`, there is no
-    baseline. `settling` is the time until a throttle has its whole effect. It is also the time without a high latency
-    before each increase. `recent` has the latencies of the windows before. A slow window counts as a short burst of a
-    client if the previous slow window was longer ago. `ceiling` is the last throttle that was too high, and
-    `approached` means that the throttle has been raised towards it. The other fields are measurements, and times in
-    seconds.
+    baseline. `settling` is the time until a throttle has its whole effect. It is also the shortest time without a high
+    latency before an increase. A slow window can count as a short burst of a client only if the previous slow window
+    was longer than `settling` ago. `recent` has the latencies of the previous windows. `ceiling` is the last throttle
+    that was too high, and `approached` means that the throttle has been raised towards it. `lags` has the commits of
+    consumer groups since the last decrease, and `lagged` means that a lag was the reason for this decrease. The other
+    fields are measurements, and times in seconds.
     """
 
     low: ByteRate
@@ -141,14 +150,40 @@ class Protection:
     approached: bool = False
     since_slow: float = math.inf
     debt: float = 0.0
+    lagged: bool = False
+    lags: GroupLags = field(default_factory=GroupLags)
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""
+        if window.offsets is None or not self._settled:
+            return self._after(window, None)
+        lowest = self.rate <= self.low
+        lags, growing = self.lags.after(window.offsets, lowest=lowest)
+        state = replace(self, lags=lags)
+        if not growing:
+            return state._after(window, None)
+        if not lowest:
+            return state._after(window, growing[0])
+        if self.lagged:
+            # The decreases have not helped, so the throttles before them were not too high.
+            state = replace(state, ceiling=None, approached=False, since_decrease=math.inf, lagged=False)
+        state, step = state._after(window, None)
+        return state, replace(step, excused=growing)
+
+    @property
+    def _settled(self) -> bool:
+        """True if the last decrease has had its whole effect. Before the baseline is measured, the change to the lowest
+        throttle counts as a decrease.
+        """
+        measured = bool(self.baseline) or not self.measures
+        return self.since_decrease > self.settling and (measured or self.at_lowest >= self.settling)
+
+    def _after(self, window: ClientWindow, lag: GrowingLag | None) -> tuple[Protection, ProtectionStep]:
         if not self.baseline and self.measures:
             return self._measured(window)
         reported, high = self.reported.after(window.reported)
-        worst = self._worst(window, high)
+        worst = self._worst(window, lag, high)
         since = self.since_decrease + window.seconds
         state = replace(
             self,
@@ -164,6 +199,9 @@ class Protection:
             return replace(state, calm=0.0), worst
         calm = replace(state, calm=self.calm + window.seconds)
         patience = self.settling * (CAUTIOUS_TIMES if calm._near_ceiling else 1)
+        if self.lagged:
+            # The lag shows late whether the decrease was enough.
+            patience = max(patience, self.settling + SHOWN_SECONDS)
         return calm._increased(worst) if calm.calm >= patience else (calm, worst)
 
     @property
@@ -179,7 +217,10 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Collect the latencies under the lowest throttle, once this throttle has taken effect."""
+        """Measure the baselines under the lowest throttle, once this throttle has taken effect.
+
+        The measurement starts again if partitions lose in-sync replicas, or if a baseline is still unknown at its end.
+        """
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
@@ -199,7 +240,7 @@ class Protection:
             state, samples=(), recent=state.samples[1 - RECENT :], baseline=known, calm=BASELINE_SECONDS
         ), step
 
-    def _worst(self, window: ClientWindow, high: HighTime | None) -> ProtectionStep:
+    def _worst(self, window: ClientWindow, lag: GrowingLag | None, high: HighTime | None) -> ProtectionStep:
         """Return the step that keeps the throttle, with the pressure of the window."""
         found = [
             (latency / limit, broker, latency, limit)
@@ -217,6 +258,8 @@ class Protection:
             return kept
         if window.shrunk:
             return replace(kept, pressure=Pressure.SHRUNK)
+        if lag is not None:
+            return replace(kept, pressure=Pressure.LAGGING, lag=lag)
         if high is not None:
             return replace(kept, pressure=Pressure.REPORTED, high=high)
         if window.unreported is not None:
@@ -224,7 +267,10 @@ class Protection:
         return kept
 
     def _lasting(self, broker: BrokerId, latencies: Collection[float]) -> float | None:
-        """Return the quantile of the window, or that of the last windows if it is lower."""
+        """Return the `QUANTILE` of this window, or that of the last `RECENT` windows if it is lower.
+
+        None if this window has too few writes.
+        """
         now = quantile(latencies)
         recent = quantile([*chain.from_iterable(one.get(broker, ()) for one in self.recent), *latencies])
         return None if now is None or recent is None else min(now, recent)
@@ -242,8 +288,8 @@ class Protection:
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
         """Decrease the throttle, unless slow windows are rare, or an earlier decrease has not taken effect yet.
 
-        If writes are slow under the lowest throttle, the load of the clients has changed. The baseline is then measured
-        again.
+        If writes are slow under the lowest throttle, the load of the clients has changed. Without `max_latency`, the
+        baseline is then measured again, as soon as an earlier decrease has had its whole effect.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
         rare = slow and state.since_slow > self.settling and state.debt <= FORGIVEN_DEBT
@@ -265,7 +311,16 @@ class Protection:
             factor = max(factor, min(LEAST_DECREASE, (worst.limit / worst.latency) ** 2))
         rate = self._clamped(self.rate * factor)
         state = replace(
-            self, rate=rate, calm=0.0, since_decrease=0.0, debt=0.0, ceiling=self.rate, approached=False, recent=()
+            self,
+            rate=rate,
+            calm=0.0,
+            since_decrease=0.0,
+            debt=0.0,
+            ceiling=self.rate,
+            approached=False,
+            recent=(),
+            lagged=worst.pressure is Pressure.LAGGING,
+            lags=self.lags.forgotten(),
         )
         return state, replace(worst, rate=rate)
 

@@ -1,4 +1,4 @@
-"""The pressure on clients that the metrics of brokers show: the time of produce requests, and throttled requests."""
+"""The pressure on clients, according to brokers' metrics: the time of produce requests, and throttled requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ _Key: TypeAlias = tuple[str, ReportedTime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedBaseline:
-    """The highest times of each broker under the lowest throttle, and its times in the previous reading."""
+    """The baselines of each broker's times (`highest`), and the last values of these times (`last`).
+
+    A baseline is the highest value under the lowest throttle, or else the first value that was read.
+    """
 
     highest: Mapping[_Key, float] = field(default_factory=dict)
     last: Mapping[_Key, float] = field(default_factory=dict)

@@ -59,8 +59,9 @@ class Share:
     def needed(self) -> float | None:
         """The rate that the throttle must exceed so that the copies of this side catch up. None if a rate is unknown.
 
-        `keep_up` + `writes` is sufficient. A copy that has caught up is in sync and keeps using its write rate w. The
-        last copy therefore gets T - keep_up - (the w of all other copies), and must be faster than its own w.
+        `keep_up` + `writes` is sufficient. A copy that has caught up is in sync and keeps using its write rate. The
+        last copy therefore gets `throttle` - `keep_up` - (the write rates of all other copies), and this must exceed
+        its own write rate.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 
@@ -97,7 +98,7 @@ class Share:
 
     @property
     def least_seconds(self) -> float:
-        """A lower bound in seconds: (bytes - at_once) / T."""
+        """A lower bound in seconds: (`bytes` - `at_once`) / `throttle`."""
         return max(0.0, self.bytes - self.at_once) / self.throttle
 
 
@@ -216,7 +217,7 @@ class Pace:
 
     @property
     def seconds_without_writes(self) -> float:
-        """The expected time if nothing is written to the moving partitions."""
+        """The expected time in seconds if nothing is written to the moving partitions."""
         if self.seconds is not None and not any(share.needed for share in self.shares):
             return self.seconds
         silent = replace(

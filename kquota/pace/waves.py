@@ -42,7 +42,7 @@ class Waves:
 
     @property
     def seconds(self) -> float | None:
-        """The time of all waves, one after the other.
+        """The expected time of all waves in seconds, one after the other.
 
         None if the time of a wave is unknown or a wave never finishes.
         """
@@ -50,17 +50,17 @@ class Waves:
 
     @property
     def seconds_without_writes(self) -> float:
-        """The expected time if nothing is written to the moving partitions."""
+        """The expected time in seconds if nothing is written to the moving partitions."""
         return sum(pace.seconds_without_writes for _, pace in self.each)
 
     @property
     def least_seconds(self) -> float:
-        """A lower bound: the sum of the waves' lower bounds."""
+        """A lower bound in seconds: the sum of the waves' lower bounds."""
         return sum(pace.least_seconds for _, pace in self.each)
 
     @property
     def feasible(self) -> bool | None:
-        """True if every wave can finish, False if one never finishes, and None otherwise, if a rate is unknown."""
+        """False if a wave can never finish. None if no wave is known to fail, but a rate is unknown."""
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 
@@ -91,7 +91,7 @@ class Waves:
 
     @property
     def followed(self) -> bool | None:
-        """False if the times are only lower bounds. None without an expected time."""
+        """False if the time of any wave is only a lower bound. None if any wave has no expected time."""
         found = {pace.followed for _, pace in self.each}
         return None if None in found else all(found)
 

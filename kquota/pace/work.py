@@ -1,6 +1,6 @@
 """The work of a move, independent of the throttle: the bytes that each leader sends to each destination.
 
-It also divides the write rate of a broker among the partitions that it leads.
+This module also divides the write rate of a broker among the partitions that the broker leads.
 """
 
 from __future__ import annotations

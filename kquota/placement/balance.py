@@ -1,9 +1,9 @@
 """Moves replicas from full to empty brokers, to bring each broker into a band around the mean with few copied bytes.
 
 The algorithm makes only moves that bring the brokers as a whole closer to the band, and undoes a move that no longer
-helps. It therefore ends, and a second run on its result changes nothing. Moves that push no broker out of the band come
-first, then followers before leaders, then the largest partitions that are not too large. If no move helps, the
-algorithm exchanges two replicas.
+helps. It therefore ends, and a second run on its result changes nothing, unless old replicas that were deleted have
+made room on a disk. Moves that push no broker out of the band come first, then followers before leaders, then the
+largest partitions that are not too large. If no move helps, the algorithm exchanges two replicas.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from kquota.terms import BrokerId
 _PARTNERS: Final = 10
 _GIVEN: Final = 50
 _NEAR: Final = 4
-"""The limits of the search for an exchange, because a full search takes too long. For each broker, the search considers
-at most `_PARTNERS` other brokers. For each pair, it considers at most `_GIVEN` replicas of one broker, and for each of
-these replicas at most `2 * _NEAR` replicas of the other broker.
+"""These limits apply to the search for an exchange, because a full search takes too long. For each broker, the search
+considers at most `_PARTNERS` other brokers. For each pair, it considers at most `_GIVEN` replicas of one broker, and
+for each of these replicas at most `2 * _NEAR` replicas of the other broker.
 """
 
 
@@ -38,12 +38,14 @@ class BalanceBand:
 
     @classmethod
     def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """Return the band around the mean of these bytes, plus and minus a fraction of the mean, rounded outwards."""
+        """Return the band around the mean of `loads`, as in `about`."""
         return cls.about(Fraction(sum(loads), len(loads)), tolerance)
 
     @classmethod
     def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
-        """Return the band around this mean, plus and minus a fraction of the mean, rounded outwards."""
+        """Return the band around `mean`. Its limits are `mean` x (1 - `tolerance`) and `mean` x (1 + `tolerance`),
+        rounded outwards.
+        """
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
@@ -52,7 +54,7 @@ class BalanceBand:
 
 
 def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
-    """Move and exchange replicas until every destination is in the band, or until no move or exchange helps."""
+    """Move and exchange replicas until every destination is in the band, or the search finds nothing that helps."""
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
@@ -66,9 +68,10 @@ def fill(
     receivers: Collection[BrokerId],
     why: Why,
 ) -> None:
-    """Fill each of `receivers` up to the band with replicas from the fullest other brokers.
+    """Move replicas from the fullest brokers to the `receivers` below the band, until each receiver reaches the band or
+    no move helps.
 
-    The other brokers do not exchange replicas with each other.
+    Brokers that are not in `receivers` get no new replicas. `why` is the goal that is recorded for the moves.
     """
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():

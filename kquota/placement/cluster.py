@@ -1,4 +1,4 @@
-"""The planner's view of a cluster: brokers with racks and disks, partitions with their replicas and one size each."""
+"""The planner's view of a cluster: brokers with racks and disks, and partitions with replicas and one size each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kquota.sizes.replica import Cordon, LogDir, cordons
 from kquota.terms import BrokerId, TopicPartition
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-"""Topics that Kafka creates for itself. `__remote_log_metadata` (KIP-405) is not one of them here."""
+"""Topics that Kafka creates for itself. kquota treats `__remote_log_metadata` (KIP-405) like any other topic."""
 
 _Pending: TypeAlias = tuple[Figures | None, int]
 """The volume of a running copy, and the bytes that the copy still has to write. The volume is None if the broker has
@@ -40,7 +40,7 @@ class Broker:
     """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
 
     If some log dirs of the broker are cordoned, new replicas must fit on `open_disk`, the volumes of the other log
-    dirs.
+    dirs. `open_disk` is None if it is unknown or `cordon` is None.
     """
 
     rack: str | None = None
@@ -155,7 +155,7 @@ def _between_brokers(
     for log_dir in log_dirs if moving else ():
         for replica in log_dir.replicas:
             if not replica.future and log_dir.broker in moving.get(replica.partition, ()):
-                started[replica.partition, log_dir.broker] = _figures(log_dir), replica.size
+                started[replica.partition, log_dir.broker] = log_dir.volume, replica.size
     for name, brokers in moving.items():
         for broker in brokers:
             volume, copied = started.get((name, broker), (None, 0))
@@ -170,15 +170,11 @@ def _between_log_dirs(
         for replica in log_dir.replicas:
             if replica.future:
                 size = max(replica.size, logs.get(replica.partition, {}).get(log_dir.broker, 0))
-                yield log_dir.broker, (_figures(log_dir), size - replica.size), size
+                yield log_dir.broker, (log_dir.volume, size - replica.size), size
 
 
 def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
     return [log_dir for log_dir in dirs if log_dir.path not in cordon.log_dirs]
-
-
-def _figures(log_dir: LogDir) -> Figures:
-    return log_dir.volume_total, log_dir.volume_usable
 
 
 def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None:
@@ -187,7 +183,7 @@ def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None
     The size is unknown before Kafka 3.3, and if a log dir has failed. The pending bytes for other volumes of the broker
     do not count.
     """
-    figures = set(map(_figures, dirs))
+    figures = {log_dir.volume for log_dir in dirs}
     both = together(figures)
     if both is None:
         return None

@@ -82,7 +82,9 @@ class PlacementDraft:
         }
 
     def spread(self, replicas: list[BrokerId]) -> int:
-        """Return the number of racks of these replicas."""
+        """Return the number of racks of these replicas, without those on dead brokers. It is 0 if all live brokers are
+        in one rack.
+        """
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
@@ -96,9 +98,9 @@ class PlacementDraft:
         return self.incoming[broker] + self.sizes[p] <= room
 
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
-        """Return the broker with the least load that can get a replica of `p`, in a rack that is not in `barred`.
+        """Return the least loaded destination that can get a replica of `p` and whose rack is not in `barred`.
 
-        None if there is no such broker with room for the replica.
+        None if no such destination has room for the replica.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
@@ -151,7 +153,7 @@ class PlacementDraft:
                 self.drops[p].append(source)
         elif (freed := next((to for to, (of, _) in copies.items() if of == destination), None)) is not None:
             # The replica on `destination` was to move to `freed`. It now stays, and the new replica on `freed` replaces
-            # the one on `source`.
+            # the one on `source`, if any.
             copies[freed] = (source, copies[freed][1])
         else:
             copies[destination] = (source, why)
@@ -211,7 +213,7 @@ def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) 
 
 
 def _new_disk(cluster: ClusterLayout, broker: BrokerId) -> Disk | None:
-    """Return the volumes that can get new replicas of a broker, or None if their size is unknown."""
+    """Return the volumes of a broker that can get new replicas, or None if their size is unknown."""
     found = cluster.brokers[broker]
     return found.disk if found.cordon is None else found.open_disk
 

@@ -1,4 +1,4 @@
-"""The proposal of kafka-reassign-partitions --generate, by the rule of Kafka's older tools, but repeatable.
+"""The proposal of `kafka-reassign-partitions --generate`, by the rule of Kafka's older tools, but repeatable.
 
 The rule is AdminUtils.assignReplicasToBrokers (KIP-36). In Kafka 4.3, the tool uses KRaft's StripedReplicaPlacer
 instead.
@@ -23,9 +23,9 @@ from kquota.terms import BrokerId, TopicPartition
 class Proposal:
     """The current and the proposed replicas of partitions.
 
-    `gaining` are the partitions that get a new replica and must copy it. All other partitions copy nothing: they only
-    lose replicas or change their order. `mixed` has the topics with several replication factors, each factor with its
-    number of partitions.
+    `gaining` are the partitions that get a new replica and must copy it. All other partitions copy nothing: at most,
+    they lose replicas or change the order of their replicas. `mixed` has the topics with several replication factors,
+    each factor with its number of partitions.
     """
 
     current: Plan
@@ -39,10 +39,10 @@ def proposal(
 ) -> Proposal:
     """Return a proposal of replicas on the brokers of `racks` for the partitions of some topics.
 
-    The proposed replicas do not depend on the current brokers. A topic gets the replication factor of its first
-    partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed, brokers,
-    racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a topic
-    needs more brokers than there are, or if only some brokers have a rack.
+    The proposed replicas do not depend on the brokers of the current replicas. A topic gets the replication factor of
+    its first partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed,
+    brokers, racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a
+    topic needs more brokers than there are, or if only some brokers have a rack.
     """
     check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})

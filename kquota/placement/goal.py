@@ -42,10 +42,11 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raise Refused if a broker to drain does not exist, or if another broker of the goal is dead or accepts no
+    """Raise Refused if a broker to drain does not exist, or if a broker in `brokers` or `add` is dead or accepts no new
     replicas.
 
-    Raise Invalid for conflicting goals, or if no broker is left for replicas.
+    Raise Invalid if a broker is both drained and added, if an added broker is not in `brokers`, or if no broker is left
+    for replicas.
     """
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
@@ -58,7 +59,8 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
             raise Refused(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
         if closed := sorted(brokers - set(cluster.accepting)):
             accepting = joined(cluster.accepting) or "none"
-            why = "all log dirs are cordoned, so new replicas are not placed there. Brokers that accept replicas"
+            they = "the broker accepts" if len(closed) == 1 else "the brokers accept"
+            why = f"each log dir is cordoned or offline, so {they} no new replica. Brokers that accept replicas"
             raise Refused(means, f" {joined(closed)}: {why}: {accepting}")
     if both := sorted(goal.drain & goal.add):
         raise Invalid(f"{named_brokers(both)}: both drained and added. Give each broker only one goal")

@@ -30,7 +30,7 @@ from kquota.terms import BrokerId, TopicPartition
 _MOST_ROUNDS: Final = 10
 """The maximum number of rounds of leveling. Two rounds are usually enough."""
 _MOST_PAIRED: Final = 100
-"""The maximum number of moves that kquota checks in pairs. More moves have too many pairs."""
+"""The maximum number of moves that `_needed` checks. More moves have too many pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,6 @@ class LogDirsPlanned:
     def bytes(self) -> int:
         """The total bytes to copy."""
         return sum(move.size for move in self.moves)
-
-    @property
-    def ratio(self) -> float | None:
-        """The bytes to copy, divided by the lower bound. None if the lower bound is 0."""
-        return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
     def plan(self) -> Plan:
@@ -218,7 +213,8 @@ def _under_way(dirs: Iterable[LogDir]) -> dict[TopicPartition, _Copying]:
 def _layout(dirs: Sequence[LogDir], under_way: Mapping[TopicPartition, _Copying]) -> ClusterLayout:
     """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id.
 
-    A replica that is already being copied counts in the destination of the copy.
+    A replica that is already being copied counts only in the destination of the copy, and only if `dirs` has this
+    destination.
     """
     numbers = {log_dir.path: BrokerId(number) for number, log_dir in enumerate(dirs)}
     held = {
@@ -231,9 +227,9 @@ def _layout(dirs: Sequence[LogDir], under_way: Mapping[TopicPartition, _Copying]
     for name, copy in under_way.items():
         if copy.destination in numbers:
             held[name] = (numbers[copy.destination], copy.size)
-            left[_figures(dirs[numbers[copy.destination]])] += copy.left
+            left[dirs[numbers[copy.destination]].volume] += copy.left
     return ClusterLayout(
-        brokers={BrokerId(number): Broker(disk=_disk(d, left[_figures(d)])) for number, d in enumerate(dirs)},
+        brokers={BrokerId(number): Broker(disk=_disk(d, left[d.volume])) for number, d in enumerate(dirs)},
         partitions={
             name: PartitionReplicas(replicas=(place,), leader=place, isr=(place,)) for name, (place, _) in held.items()
         },
@@ -241,12 +237,8 @@ def _layout(dirs: Sequence[LogDir], under_way: Mapping[TopicPartition, _Copying]
     )
 
 
-def _figures(log_dir: LogDir) -> Figures:
-    return log_dir.volume_total, log_dir.volume_usable
-
-
 def _disk(log_dir: LogDir, pending: int = 0) -> Disk | None:
-    total, usable = _figures(log_dir)
+    total, usable = log_dir.volume
     return None if total is None or usable is None else Disk(total=total, used=total - usable, pending=pending)
 
 
@@ -255,8 +247,8 @@ def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict
 
     Log dirs with the same total and usable bytes divide the room equally, because they may share one volume.
     """
-    sharing = Counter(map(_figures, dirs))
-    return {place: None if room is None else room // sharing[_figures(dirs[place])] for place, room in rooms.items()}
+    sharing = Counter(log_dir.volume for log_dir in dirs)
+    return {place: None if room is None else room // sharing[dirs[place].volume] for place, room in rooms.items()}
 
 
 def _movable(

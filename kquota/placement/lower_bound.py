@@ -42,6 +42,10 @@ class Least:
         """The lower bound in bytes."""
         return max(self.forced, self.lack, self.excess)
 
+    def ratio(self, copied: int) -> float | None:
+        """Return the `copied` bytes of a plan, divided by the lower bound. None if the lower bound is 0."""
+        return copied / self.bytes if self.bytes else None
+
 
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
     """Return the bytes that drain, replication factor and racks require, from a draft that reaches these goals.
@@ -75,7 +79,9 @@ def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
 
 
 def least(goal: Goal, must: Forced, band: BalanceBand | None) -> Least:
-    """Return the lower bound for all goals together."""
+    """Return the lower bound for all goals together. `band` is None if the goals are neither to add brokers nor to
+    balance.
+    """
     lack = excess = 0
     if band is not None:
         fed = goal.destinations if goal.balance else tuple(goal.add)

@@ -26,7 +26,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """One partition in the plan. `size` is the size of each copy in bytes."""
+    """One partition in the plan. `size` is the size of each copy in bytes, or 0 if it is unknown. `leader_before` is
+    None if there is no leader.
+    """
 
     partition: TopicPartition
     before: Replicas
@@ -115,11 +117,6 @@ class Planned:
     def bytes(self) -> int:
         """The total bytes to copy."""
         return sum(change.bytes for change in self.changes)
-
-    @property
-    def ratio(self) -> float | None:
-        """The bytes to copy, divided by the lower bound. None if the lower bound is 0."""
-        return self.bytes / self.least.bytes if self.least.bytes else None
 
     @property
     def plan(self) -> Plan:

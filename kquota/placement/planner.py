@@ -1,4 +1,5 @@
-"""Plans moves towards the goals: first replication factors, drains and racks, then the balance of bytes.
+"""Plans moves towards the goals: first replication factors, drains and racks, then added brokers and the balance of
+bytes.
 
 For the first goals, large partitions come first, and small ones then even out the differences. Each new replica
 for these goals goes to the emptiest broker that racks and disks allow. The same input always gives the same plan.
@@ -11,7 +12,7 @@ from typing import Final
 
 from kquota.errors import Parameter, Refused
 from kquota.list_text import few
-from kquota.measure import human_bytes
+from kquota.measure import exact_percentage, human_bytes, size_in_full
 from kquota.placement import lower_bound
 from kquota.placement.balance import BalanceBand, fill, level
 from kquota.placement.cluster import ClusterLayout
@@ -24,7 +25,7 @@ _SHOWN: Final = 8
 
 
 def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
-    """Return the plan with the fewest bytes to copy that this planner finds.
+    """Plan the moves towards the goals, with few bytes to copy.
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
     `left` has the partitions that must stay although a goal applies to them, or that do not reach a goal. Raises the
@@ -79,7 +80,7 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
-    wanted = goal.replication_factor if chosen and goal.replication_factor is not None else len(replicas)
+    wanted = _wanted(draft, goal, p)
     leaving = goal.drain if name.topic in goal.drained_topics else frozenset()
     while len(replicas) > wanted:
         draft.drop(p, _dispensable(draft, p, leaving))
@@ -90,8 +91,15 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     if chosen and goal.repair_racks:
         yield from _repair(draft, goal, p)
     if (after := draft.spread(replicas)) < min(before, wanted):
-        reason = "because no broker in another rack has room"
+        reason = "because no broker in another rack can get a replica"
         yield Left(partition=name, why=f"is reduced from {before} racks to {after}, {reason}")
+
+
+def _wanted(draft: PlacementDraft, goal: Goal, p: int) -> int:
+    """Return the number of replicas that the partition should have."""
+    if goal.replication_factor is not None and draft.names[p].topic in goal.topics:
+        return goal.replication_factor
+    return len(draft.replicas[p])
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
@@ -110,17 +118,17 @@ def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[B
 
 
 def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
-    """Return the error that no broker can hold another replica of this partition."""
+    """Return the error to raise if no broker can hold another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:
+        fewer = (", drain fewer brokers, or give a lower ", Parameter("replication_factor"))
         return Refused(
-            f"{name} needs {goal.replication_factor or len(draft.replicas[p])} replicas, but only "
+            f"{name} needs {_wanted(draft, goal, p)} replicas, but only "
             f"{len(goal.destinations)} of the brokers may hold one ({few(goal.destinations, _SHOWN, ',')}). No plan "
             "is possible. Give more ",
             Parameter("brokers"),
-            ", drain fewer brokers, or give a lower ",
-            Parameter("replication_factor"),
+            *(fewer if name.topic in goal.topics else (", or drain fewer brokers",)),
         )
     # The message names the broker with the most room, because an operator would try this broker first.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
@@ -128,10 +136,10 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     pending = draft.pending[best]
     running = f" and the {human_bytes(pending)} that running moves still copy to it" if pending else ""
     return Refused(
-        f"no broker has room for a replica of {name}, {human_bytes(size)} ({size} bytes). "
+        f"no broker has room for a replica of {name}, {size_in_full(size)}. "
         f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
-        f"to it{running}, {'nothing' if room <= 0 else f'{human_bytes(room)} ({room} bytes)'} is left below "
-        f"{float(goal.disk_limit):.0%} of its disk. "
+        f"to it{running}, {'nothing' if room <= 0 else size_in_full(room)} is left below "
+        f"{exact_percentage(goal.disk_limit)} of its disk. "
         "No plan is possible. Give more ",
         Parameter("brokers"),
         ", or raise ",
@@ -142,8 +150,8 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
 def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
     """Return the broker whose replica is removed.
 
-    The first criterion that differs decides: drained, dead, not the leader, sharing a rack, out of sync, not the
-    preferred leader, the fullest broker, the lowest id.
+    The criteria apply in this order: drained, dead, not the leader, sharing a rack, out of sync, not the preferred
+    leader, the fullest broker, and the lowest id.
     """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)

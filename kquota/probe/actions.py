@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kquota.errors import Refused, Unknown
-from kquota.measure import agreeing
+from kquota.measure import agreeing, counted
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
-from kquota.mutation.port import MonotonicClock, Topics
+from kquota.mutation.port import MISSING, MonotonicClock, Topics
 from kquota.mutation.topic import Assignment, Creation, Deletion, Topic
 from kquota.probe import scratch
 from kquota.probe.load import NotRemoved
@@ -19,8 +19,7 @@ from kquota.settings.port import Configs
 from kquota.settings.resource import TOPICS, Resource
 
 SECONDS = 60.0
-"""The time limit in seconds for creating or removing the topics of a probe, because a mutation quota may delay these
-requests.
+"""The time limit in seconds for creating or removing the topics of a probe. A mutation quota may delay these requests.
 """
 
 
@@ -53,8 +52,9 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
 def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assignment: Assignment) -> None:
     """Create the scratch topic with these replicas, and wait until all brokers show it.
 
-    Raises Refused if the cluster does not allow the topic or the topic exists. Raises Unknown if the creation is not
-    confirmed, or if a broker does not show the topic in time.
+    Raises Refused if the topic exists, if the cluster does not allow it, or if a mutation quota still rejects it after
+    `SECONDS`. Raises Unknown if the creation is not confirmed, or if a broker does not show the topic in time. Raises
+    Unreachable without an active controller.
     """
     made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
     until_seen(clock, sight, {topic: len(assignment)}, SECONDS)
@@ -63,8 +63,8 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
     """Create the topics, and try again later if a mutation quota rejects them.
 
-    Raises Refused if the cluster does not allow a topic or the quota still rejects one after `SECONDS`, and Unknown if
-    it is unknown whether a topic was created.
+    Raises Refused if the cluster does not allow a topic or the quota still rejects one after `SECONDS`, Unknown if it
+    is unknown whether a topic was created, and Unreachable without an active controller.
     """
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:
@@ -94,18 +94,19 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
 def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
     """Delete the topics in `names` that exist and belong to a probe, and return their names.
 
-    A topic without the seal is kept, whatever its name is. Raises NotRemoved for topics that could not be deleted.
+    A topic without the seal is kept, whatever its name is. A topic that another command has just deleted is
+    left out. Raises NotRemoved for topics that could not be deleted.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])
     doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
-    outcomes = by_fate(carry_out(topics, clock, work(doomed), MutationPace(quota=None), seconds=SECONDS))
+    outcomes = by_fate(carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS))
     done = [one.mutation.topic for one in outcomes[Fate.DONE]]
     left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
     if left:
         undone = [one.mutation.topic for one in left]
         raise NotRemoved(
-            f"topics not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
+            f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
             f" ({left[0].error or left[0].fate.value})",
             done,
             undone,

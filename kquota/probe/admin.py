@@ -32,7 +32,7 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """True if the throughput and the throttle times match the quotas that apply, within a tenth."""
+        """True if the quotas that apply explain the rates (within a tenth) and the throttle times of the client."""
         return self.verdict in GOOD
 
 
@@ -52,20 +52,22 @@ def probe(
     """Run a real client on scratch topics, and measure its rate.
 
     The measurement begins after two quota windows, and takes `seconds` (default: two more windows). A byte rate is
-    measured over whole windows, which can take up to one window longer. A mutation rate is measured for `seconds` after
-    the first rejection, or over the whole time without one.
+    measured over whole windows, which can take up to one window longer. A mutation rate is instead measured for
+    `seconds` after the first rejection, or over the whole time without one.
 
-    `rate` is the rate to produce, in bytes per second over all `brokers`. For other kinds of load, kquota chooses a
-    rate above the quota, if the bounds of a probe allow it. The client uses the login in `client_config`, a file of
-    Java properties, or else the login of the connected cluster. It sends `client_id`, or else the client-id of the
-    login. `user` is for logins whose user only the brokers know.
+    `rate` is the rate to produce, in bytes per second over all `brokers` (default: all live brokers). For other kinds
+    of load, kquota chooses a rate above the quota, if the bounds of a probe allow it. A probe writes at most
+    `most_bytes`. The client uses the login in `client_config`, a file of Java properties, or else the login of the
+    connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
+    the brokers know.
 
     Leftover topics of older probes are removed first. The scratch topics are removed at the end, even after an
     interrupt. `on_progress` receives the elapsed seconds.
 
-    Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`) or if brokers
-    reject a request, Invalid for invalid arguments or an unsupported login, Unknown if a broker does not show the topic
-    in time, Incomplete if a topic could not be removed, and Unreachable if the cluster does not answer.
+    Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`), and if brokers
+    reject a request. Raises Invalid for invalid arguments and for an unsupported login. Raises Unknown if a broker does
+    not show the topic in time, and Incomplete if a topic could not be removed. Raises Unreachable if the cluster does
+    not answer.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -113,10 +115,11 @@ def find_limit(
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 
-    kquota creates, grows and deletes topics at rising rates until a rate does not hold. Each operation takes `seconds`
-    (default 3), and a deletion twice as long. At most `most_partitions` partitions (10 to 10,000) exist at the same
-    time. The quota for each tenant is the quota for all clients x `overcommit` / `tenants`. `on_step` receives each
-    step. The client must not have a mutation quota. Everything else is the same as for `probe`.
+    For several sizes of topics, kquota creates, grows and deletes topics at rising rates until a rate does not hold.
+    Each operation takes `seconds` (default 3), and a deletion twice as long. At most `most_partitions` partitions (10
+    to 10,000) exist at the same time. The quota for each tenant is the quota for all clients x `overcommit` /
+    `tenants`. `on_step` receives each step. The client must not have a mutation quota. The other arguments and the
+    errors are those of `probe`.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""A request that arrives this soon after a throttled response does not count as early on a connection that has had
-several requests in flight. The client may have sent the request before it read the response. Throttle times up to this
-long are not judged.
+"""On a connection that has had several requests in flight, a request that arrives this soon after a throttled response
+does not count as early, because the client may have sent it before it read the response. Throttle times that are not
+longer than this are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
-"""The seconds by which a request may be early, because clients count in whole ms."""
+"""A request may be early by this many seconds, because clients count in whole ms."""
 ALLOWED: Final = 0.1
 """A client honors throttle times if it sends early requests during at most this share of the judged throttle times. The
 share is not 0, because busy machines cause a few early requests.
@@ -59,7 +59,7 @@ class ClientBehavior:
 
 @dataclass(slots=True)
 class BehaviorRecord:
-    """The record of a client's behavior, as a proxy sees it. Arguments named `at` are seconds of a monotonic clock."""
+    """The record of a client's behavior, as a proxy sees it."""
 
     requests: int = 0
     unread: int = 0
@@ -105,21 +105,24 @@ class BehaviorRecord:
 
 @dataclass(slots=True)
 class ClientConnection:
-    """One connection of the client. Overlapping throttle times of several responses are judged as one."""
+    """One connection of the client. Arguments named `at` are seconds of a monotonic clock.
+
+    Overlapping throttle times of several responses are judged as one.
+    """
 
     _record: BehaviorRecord
     _begin: float = 0.0
     _end: float | None = None
     _broken: bool = False
     _in_flight: int = 0
-    _several: bool = False
+    _parallel_requests: bool = False
 
     def requested(self, at: float) -> None:
         """Record a request of the client."""
         self._record.requests += 1
         self._in_flight += 1
-        self._several = self._several or self._in_flight > 1
-        if self._end is None or (self._several and at < self._begin + GRACE_SECONDS):
+        self._parallel_requests = self._parallel_requests or self._in_flight > 1
+        if self._end is None or (self._parallel_requests and at < self._begin + GRACE_SECONDS):
             return
         if at < self._end - _EARLY_SECONDS:
             self._record.early(self._end - at)

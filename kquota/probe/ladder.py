@@ -16,15 +16,15 @@ from kquota.probe.load import WrongArgument
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """The mutations per second of the rungs, in order."""
 SIZES: Final = (1, 10, 50)
-"""The numbers of partitions per topic, because many small topics and few large topics have different costs for a
-controller.
+"""The numbers of partitions per topic. The ladder tries several, because many small topics and few large topics have
+different costs for a controller.
 """
 SECONDS: Final = 3.0
 """The default duration of each operation of a rung, in seconds. Deleting takes twice as long, because the topics have
 grown.
 """
 LATENCY: Final = 1.0
-"""The maximum response time in seconds of 95 % of the requests. A controller that keeps up answers within tens of
+"""The maximum 95th percentile of the response times, in seconds. A controller that keeps up answers within tens of
 milliseconds.
 """
 LAG: Final = 2.0
@@ -51,7 +51,8 @@ class Operation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One operation at one rate: the requested and the reached rate, in mutations per second. Times are in seconds.
+    """One operation at one rate, on topics that are created with `size` partitions. `rate` is the requested and
+    `reached` the measured rate, in mutations per second. Times are in seconds.
 
     `latency` is the 95th percentile of the response times, and `lag` is the time from the last answer until every
     broker showed the result.
@@ -165,8 +166,8 @@ def suggested(found: Sequence[Held]) -> float | None:
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Return each tenant's part of a rate. KIP-599 recommends overcommitting, because the tenants do not all work at
-    the same time.
+    """Return each tenant's part of a rate, rounded down to two significant figures. KIP-599 recommends overcommitting,
+    because the tenants do not all work at the same time.
     """
     return _two_figures(rate * overcommit / tenants)
 

@@ -1,7 +1,7 @@
 """The latency of kquota's own small writes to each broker, on a scratch topic that exists only during the measurement.
 
-A measurement may take days, so the topic is replaced every hour. The name of each topic contains its end time, so that
-`remove_older` can remove a leftover topic.
+The name of the topic contains its end time, so that `remove_older` can remove a leftover topic. A measurement may take
+days, so the topic is replaced every hour, which keeps this end time near.
 """
 
 from __future__ import annotations
@@ -32,19 +32,22 @@ _FIRST_SECONDS: Final = 30.0
 
 
 @contextmanager
-def measuring(who: ProbeLogins, clock: Clock, removing: Callable[[], None]) -> Iterator[LatencyProbe]:
+def measuring(
+    who: ProbeLogins, clock: Clock, removing: Callable[[], None], left: Callable[[KquotaError], None]
+) -> Iterator[LatencyProbe]:
     """Create a scratch topic, open a client that writes to it, and remove the topic at the end, even after an error.
 
     Leftover topics of older probes are removed first. `removing` is called before the removal at the end if the
-    measurement ended early.
+    measurement ended early. `left` is called with the error if this removal fails.
 
-    Raises Refused if the cluster does not allow the topic, Invalid for a login that the client does not support,
-    Unknown if a broker acknowledges no write in time, and NotRemoved if the topic could not be removed.
+    Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
+    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises NotRemoved if a leftover
+    topic could not be removed.
     """
     with who.stage() as stage:
         remove_older(stage)
     made: list[str] = []
-    with removed(who, made, removing=removing), LatencyProbe(who, clock, made) as probe:
+    with removed(who, made, removing=removing, left=left), LatencyProbe(who, clock, made) as probe:
         yield probe
 
 

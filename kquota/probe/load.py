@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import Incomplete, Invalid, KquotaError, Refused
-from kquota.measure import human_bytes
+from kquota.measure import size_in_full
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -62,7 +62,7 @@ class TooManyBytes(Refused):
     """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"the probe would write {human_bytes(written)}, but only {human_bytes(allowed)} are allowed")
+        super().__init__(f"the probe would write {size_in_full(written)}, but only {size_in_full(allowed)} are allowed")
         self.written = written
         self.allowed = allowed
 
@@ -108,7 +108,7 @@ UNLIMITED_MUTATIONS: Final = 5.0
 _OVER: Final = 1.5
 """The factor by which a client exceeds its quota when it reads, so that it is throttled."""
 _OVER_MUTATIONS: Final = 3.0
-"""The factor by which a client exceeds its mutation quota, because it must first empty a full bucket."""
+"""A client exceeds its mutation quota by this factor, because it must first empty a full bucket."""
 _WINDOWS: Final = 2
 """The number of quota windows until a load no longer benefits from the burst at the start of every quota."""
 _PERCENT_A_CONNECTION: Final = 25.0
@@ -124,9 +124,10 @@ _MOST_PARTITIONS: Final = 50
 class Load:
     """A load on every broker in `leaders`, which maps each partition to its leader.
 
-    The load lasts `warm` seconds, and then the `seconds` that are measured, except in `mutate`. `rate` is the requested
-    rate per second: bytes on each broker, or mutations of the controller. For requests, which have no rate, it is the
-    number of connections. `limit` is the value of the quota in the unit of its key, or None without a quota.
+    The load runs for `warm` seconds, and then for the `seconds` that are measured. A load of mutations has its own
+    duration (`longest`). `rate` is the requested rate per second: bytes on each broker, or mutations of the controller.
+    For requests, which have no rate, it is the number of connections. `limit` is the value of the quota in the unit of
+    its key, or None without a quota.
     """
 
     kind: Kind
@@ -149,8 +150,8 @@ class Load:
     def due(self, elapsed: float) -> float:
         """Return the amount that is due after this many seconds.
 
-        In the first quota window, it is only the amount that the quota allows, because a quota begins with a burst. A
-        client that uses this burst is throttled for a whole window and then gets the next burst. These bursts would
+        In the first quota window, it is at most the amount that the quota allows, because a quota begins with a burst.
+        A client that uses this burst is throttled for a whole window and then gets the next burst. These bursts would
         distort a rate over a time that is not a whole number of windows.
         """
         quiet = min(elapsed, self.warm / _WINDOWS)
@@ -162,9 +163,21 @@ class Load:
         return self.warm + self.seconds
 
     @property
+    def longest(self) -> float:
+        """The longest duration in seconds.
+
+        A load of mutations waits for the first rejection, for `lasting` seconds under a quota and for `seconds` without
+        one. It then measures for `seconds`.
+        """
+        if self.kind is not Kind.CREATE_TOPICS:
+            return self.lasting
+        return (self.seconds if self.limit is None else self.lasting) + self.seconds
+
+    @property
     def batch(self) -> int:
-        """The size of one request in bytes: a tenth of the expected bytes per second, but at least 4,000 and at most
-        500,000, because a large request would be throttled for seconds.
+        """The size of one request in bytes: a tenth of the expected bytes per second, but at least 4,000.
+
+        It is at most 500,000, because a larger request would be throttled for seconds.
         """
         return int(min(_MOST_BATCH, max(_LEAST_BATCH, self.expected * _BATCH_SECONDS)))
 
@@ -203,7 +216,10 @@ def whole(seconds: float, warm: float) -> float:
 
 
 def pushing(limit: float | None, brokers: int) -> float:
-    """Return the rate to read from each broker, in bytes per second: more than the quota, if the bounds allow it."""
+    """Return the rate to read from each broker, in bytes per second: more than the quota, if the bounds allow it.
+
+    Without a quota, it is `UNLIMITED_RATE` over all brokers.
+    """
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit
     return min(wanted, MOST_RATE / brokers)
 
@@ -211,13 +227,16 @@ def pushing(limit: float | None, brokers: int) -> float:
 def connections(limit: float | None) -> int:
     """Return how many connections are needed to exceed `limit` percent of a thread, at most `_MOST_CONNECTIONS`.
 
-    Each connection sends one request at a time.
+    Each connection sends one request at a time. Without a quota, one connection is enough.
     """
     return 1 if limit is None else min(_MOST_CONNECTIONS, math.ceil(limit / _PERCENT_A_CONNECTION))
 
 
 def mutating(limit: float | None) -> float:
-    """Return the mutations per second to request: more than the quota, so that the controller rejects some of them."""
+    """Return the mutations per second to request: more than the quota, so that the controller rejects some of them.
+
+    Without a quota, it is `UNLIMITED_MUTATIONS`.
+    """
     return UNLIMITED_MUTATIONS if limit is None else _OVER_MUTATIONS * limit
 
 

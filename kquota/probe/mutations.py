@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from kquota.errors import Refused, Unknown
-from kquota.mutation.actions import REQUEST_SECONDS
+from kquota.mutation.actions import MUTATION_TIMEOUT
 from kquota.mutation.pace import HAIR, MOST_ITEMS
 from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
@@ -55,17 +55,18 @@ def mutate(
     topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
     """Create and delete topics one by one. The load ends `load.seconds` after the first rejection. Without a rejection,
-    it ends after `load.lasting` seconds, or after `load.seconds` if no quota applies.
+    it ends after `load.lasting` seconds, or after `load.seconds` if no quota applies. It never takes longer than
+    `load.longest`, apart from the last request.
 
     `tell` receives the name of each topic before it is created, so that the caller can always remove it. Raises Refused
     if a topic fails for another reason than the quota, and Unreachable if no answer came.
     """
     began = clock.monotonic()
-    tally, give_up = Tally(), began + (load.lasting if load.limit is not None else load.seconds)
+    tally, give_up = Tally(), began + load.longest - load.seconds
     for one in _one_by_one(load, tell):
         while (now := clock.monotonic()) < give_up:
             on_progress(now - began)
-            answer = topics.send([one], REQUEST_SECONDS)
+            answer = topics.send([one], MUTATION_TIMEOUT)
             failure = answer.outcomes[one.topic]
             if failure is not None and not failure.rejected:
                 raise Refused(f"topic {one.topic}: {failure.reason}")
@@ -75,10 +76,11 @@ def mutate(
             if not tally.zeros:
                 give_up = clock.monotonic() + load.seconds
             tally.rejected(clock.monotonic(), answer.throttle_time_ms)
-            clock.sleep(answer.throttle_time_ms / 1_000 + HAIR)
+            # With a very low quota, the throttle time can end long after the probe.
+            clock.sleep(max(0.0, min(answer.throttle_time_ms / 1_000 + HAIR, give_up - clock.monotonic())))
         if now >= give_up:
             break
-        early = began + tally.admitted / load.rate - clock.monotonic()
+        early = min(began + tally.admitted / load.rate, give_up) - clock.monotonic()
         if early > 0 and not tally.zeros:
             clock.sleep(early)
     return tally.reading(began, clock.monotonic())
@@ -194,7 +196,7 @@ def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> floa
 
 
 def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
-    answer = topics.send(batch, REQUEST_SECONDS)
+    answer = topics.send(batch, MUTATION_TIMEOUT)
     for one in batch:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from kquota.mutation.port import Topics
+from kquota.pace.lag import OffsetsReading
 from kquota.probe.load import Load
 from kquota.probe.verdict import Meter
 from kquota.quota.explain import Explanation
@@ -31,7 +32,9 @@ class ProbeClient(Protocol):
         ...
 
     def fill(self, load: Load) -> None:
-        """Write the data that `consume` reads: about as much as `consume` reads in a second."""
+        """Write the data that `consume` reads: about as much as `consume` reads in a second, but at most 16 MB on each
+        broker. Raises Refused like `produce`.
+        """
         ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
@@ -72,11 +75,24 @@ class SmallWrites(Protocol):
         ...
 
 
+class ConsumerGroups(Protocol):
+    """The consumer groups that have members."""
+
+    def read(self) -> OffsetsReading:
+        """Return the offsets of each group. Raises Unreachable if no broker answers.
+
+        A reading has a limited number of groups. It leaves out groups that this user may not describe, and groups and
+        partitions whose broker does not answer in time.
+        """
+        ...
+
+
 class Sight(Protocol):
     """The metadata of each broker."""
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show all these topics with their partitions and leaders.
+        """Return the number of brokers that do not answer, or do not show all these topics with their partitions and
+        leaders.
 
         A topic with 0 partitions must not be shown, because it was deleted.
         """
@@ -153,4 +169,8 @@ class ProbeLogins(Protocol):
         """Open a client that writes to this topic with the login for the topics. Raises Invalid for a login that the
         client does not support.
         """
+        ...
+
+    def groups(self) -> AbstractContextManager[ConsumerGroups]:
+        """Open a new connection with the login for the topics, to read consumer groups."""
         ...

@@ -6,10 +6,12 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from kquota.errors import Invalid, Refused
+from kquota.list_text import joined
 from kquota.probe import ladder, load, scratch
 from kquota.probe.ladder import Ladder
 from kquota.probe.load import (
@@ -58,9 +60,10 @@ def prepared(
 ) -> Load:
     """Return the load, within its bounds, on a topic that does not exist yet.
 
-    `rate` is the rate to produce, in bytes per second over all brokers. Other kinds of load ignore it. Raises Invalid
-    for producing without a valid `rate`, for less than 1 s, and for an empty list of brokers or a repeated broker.
-    Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a valid rate.
+    `rate` is the rate to produce, in bytes per second over all `brokers` (None: all live brokers). Other kinds of load
+    ignore it. Raises Invalid for producing without a valid `rate`, for less than 1 s, and for an empty list of brokers
+    or a repeated broker. Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a
+    valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -76,10 +79,10 @@ def prepared(
         Kind.REQUESTS: load.connections(limit),
         Kind.CREATE_TOPICS: load.mutating(limit),
     }[kind]
-    return load.bounded(
+    found = load.bounded(
         Load(
             kind=kind,
-            topic=scratch.name(datetime.now(UTC), warm + lasts, secrets.token_hex(4)),
+            topic="",
             leaders=dict(enumerate(where)),
             rate=each,
             limit=limit,
@@ -88,14 +91,16 @@ def prepared(
             most_bytes=most_bytes,
         )
     )
+    return replace(found, topic=scratch.name(datetime.now(UTC), found.longest, secrets.token_hex(4)))
 
 
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """Return the ladder that finds a limit. Raises Invalid if an argument is out of range or not even one rung fits.
+    """Return the ladder that finds a limit.
 
-    Raises Refused for a client with a mutation quota, and for more seconds than a probe may take.
+    Raises Invalid for less than 1 s, for `most_partitions` outside its range, and if not even one rung fits. Raises
+    Refused for a client with a mutation quota, and for more seconds than a probe may take.
     """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
@@ -148,5 +153,8 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
         raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:
-        raise RefusedArgument("brokers", f": broker {missing[0]} is dead")
+        live = joined(sorted(alive))
+        raise RefusedArgument(
+            "brokers", f": broker {missing[0]} is dead (live brokers: {live}). Start it or leave it out"
+        )
     return tuple(wanted)

@@ -82,33 +82,37 @@ def removed(
     made: list[str],
     *,
     removing: Callable[[], None] = unheard,
-    left: Callable[[KquotaError], None] = _raised,
+    left: Callable[[KquotaError], None] | None = None,
 ) -> Iterator[None]:
     """At the end, even after an interrupt, remove all topics in `made` and clear the list.
 
     The removal uses a new connection, because the interrupted one may be in the middle of a request. `removing` is
     called before the removal if the context ended early. `left` is called with the error if a topic could not be
-    removed. By default, the error is raised.
+    removed. Without `left`, this error is raised, or added as a note to the error or the interrupt that ended the
+    context.
     """
-    ended_well = False
     try:
         yield
-        ended_well = True
-    finally:
-        if made and not ended_well:
+    except BaseException as ended:
+        if made:
             removing()
             # Wait, because a request that was in flight at the interrupt may still take effect.
             time.sleep(_ON_ITS_WAY)
-        try:
-            _remove(who, made)
-        except KquotaError as error:
-            left(error)
+        add_note = ended.add_note
+        _remove(who, made, left or (lambda error: add_note(f"topics of the probe may remain: {error}")))
+        raise
+    _remove(who, made, left or _raised)
 
 
-def _remove(who: ProbeLogins, made: list[str]) -> None:
-    if made:
+def _remove(who: ProbeLogins, made: list[str], left: Callable[[KquotaError], None]) -> None:
+    if not made:
+        return
+    try:
         with who.stage() as stage:
             actions.remove(stage.topics, stage.configs, time, made)
+    except KquotaError as error:
+        left(error)
+    else:
         made.clear()
 
 

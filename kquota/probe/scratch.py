@@ -1,5 +1,5 @@
-"""The scratch topics of probes. The name contains the latest end of the probe, and a seal in the configs identifies the
-topic.
+"""The scratch topics of probes. Each name contains the latest end of its probe. A seal in the configs shows that a
+probe created the topic.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCounts:
-    """How often and for how long a broker asked this client to wait (throttle_time_ms, KIP-219)."""
+    """How often and for how long a broker asked this client to wait (`throttle_time_ms`, KIP-219)."""
 
     count: int = 0
     longest_ms: int = 0

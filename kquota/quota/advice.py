@@ -11,13 +11,13 @@ from typing import Final
 
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits
-from kquota.quota.precedence import Client, Quotas, rungs, winner
+from kquota.quota.precedence import Client, QuotasByEntity, rungs, winner
 from kquota.quota.usage import QuotaBucket
 from kquota.quota_keys import QUOTA_KEYS, Model
 
 _LEAST: Final[Mapping[Model, float]] = {Model.RATE: 100_000.0, Model.SHARE: 1.0, Model.BUCKET: 1.0}
-"""The minimum limit that kquota proposes, by model. Under 100 kB/s, ten seconds of quota are less than Kafka's default
-for the largest batch (1 MB), so such a batch is always delayed.
+"""The minimum limit that kquota proposes, by model. At 100 kB/s, ten seconds of quota are about Kafka's default for the
+largest batch (1 MB). Under a lower limit, such a batch is always delayed.
 """
 _DIGITS: Final = 2
 """A proposed limit has this many significant digits, because measured use is not exact."""
@@ -60,7 +60,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedLimit:
-    """The proposed `limit` of a client, and its current limit `now`, or None if no quota applies to the client.
+    """The proposed `limit` of a client, and its current limit `now`. `now` is None if no quota applies to the client.
 
     `spread` is the factor by which the client's use of each broker changes with the number of brokers.
     """
@@ -82,7 +82,7 @@ class ProposedLimit:
         return self.tighter and self.use.most * self.spread > self.limit
 
 
-def proposals(uses: Iterable[BucketStatistics], quotas: Quotas, wish: Wish) -> list[ProposedLimit]:
+def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wish) -> list[ProposedLimit]:
     """Return the proposal for each bucket, on the entity with the same user and client-id."""
     users = {entity.user for entity in quotas}
     client_ids = {entity.client_id for entity in quotas}
@@ -153,7 +153,7 @@ class KeyTotal:
 
 
 def totals(found: Iterable[ProposedLimit], capacity: Mapping[str, float]) -> tuple[KeyTotal, ...]:
-    """Return the totals of each key with a proposal, in the order of the keys."""
+    """Return the totals of each key with a proposal, in the order of `QUOTA_KEYS`."""
     clients: defaultdict[str, int] = defaultdict(int)
     used: defaultdict[str, float] = defaultdict(float)
     limits: defaultdict[str, float] = defaultdict(float)
@@ -181,7 +181,7 @@ class Resized:
     new: float
 
 
-def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
+def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
     """Return the existing limits that have no proposal, but change with the number of brokers, because each broker
     enforces them separately. A limit that limits nothing or that is not valid does not change.
     """
@@ -197,7 +197,7 @@ def resized(quotas: Quotas, found: Sequence[ProposedLimit], wish: Wish) -> tuple
     return tuple(changed)
 
 
-def advised(quotas: Quotas, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
+def advised(quotas: QuotasByEntity, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
     """Return all limits of each entity that changes, because a document replaces all limits of an entity.
 
     A document that names a client-id of a user also names the user, so the limits of such a user are included.

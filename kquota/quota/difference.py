@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from kquota.errors import Invalid, Refused
 from kquota.list_text import few
+from kquota.measure import counted
 from kquota.quota.document import Document, Throttles, order
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, Replacement
@@ -55,7 +56,7 @@ class Throttling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The entities that change, in display order, and the protected entities that pruning keeps."""
+    """The entities and resources that change, in display order, and the protected entities that pruning keeps."""
 
     replacements: tuple[Replacement, ...]
     kept: tuple[Entity, ...] = ()
@@ -68,7 +69,8 @@ class Difference:
 
     @property
     def hash(self) -> str:
-        """`sha256:` and 16 hexadecimal digits, calculated from every entity, key, old value and new value.
+        """`sha256:` and 16 hexadecimal digits, calculated from the entity, key, old value and new value of every
+        change.
 
         Apart from an unlikely collision, different changes have different hashes.
         """
@@ -120,8 +122,8 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
     touched = [str(r.entity) for r in replacements if document.protect.touches(r.entity)]
     if touched:
         raise Refused(
-            f"the document would change protected entities: {few(touched, _SHOWN)}. Nothing was written. "
-            "Remove them from the document or from `protect:`"
+            f"the document would change {counted(len(touched), 'protected entity')}: {few(touched, _SHOWN)}. "
+            "Nothing was written. Remove protected entities from the document, or change `protect:`"
         )
 
 

@@ -43,8 +43,8 @@ class Scope:
         """Raise Invalid for a pattern in an unknown form, and for too many patterns."""
         if len(self.patterns) > MOST_PATTERNS or sum(map(_has_wildcard, self.patterns)) > _MOST_WILDCARDS:
             raise Invalid(
-                f"more than {MOST_PATTERNS:,} patterns, or more than {_MOST_WILDCARDS:,} with a wildcard. Use fewer "
-                "patterns that match more names"
+                f"has more than {MOST_PATTERNS:,} patterns, or more than {_MOST_WILDCARDS:,} with a wildcard. Use "
+                "fewer patterns that match more names"
             )
         names: dict[str, set[str]] = {kind: set() for kind in ENTITY_TYPES}
         wildcards: dict[str, list[str]] = {kind: [] for kind in ENTITY_TYPES}
@@ -104,8 +104,8 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
 NOBODY: Final = Scope(patterns=())
 
 Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
-"""The replication throttles of each resource: rates in whole bytes per second, and lists as Kafka stores them. An empty
-list is left out.
+"""The replication throttles of each resource: rates in whole bytes per second, and throttled replica lists as Kafka
+stores them. An empty list is left out.
 """
 
 
@@ -114,8 +114,8 @@ class Document:
     """The entities that a document names, each with all its limits, and the scope of the document.
 
     `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change. `unreadable` describes quotas of the cluster that kquota cannot show as limits. kquota never changes
-    these quotas.
+    never change. `unreadable` describes quotas of a cluster, or resources in a file, that kquota cannot show as limits.
+    kquota never changes them.
     """
 
     limits: Mapping[Entity, Limits]

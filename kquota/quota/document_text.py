@@ -22,7 +22,7 @@ from kquota.quota.limits import Limits, plain, value
 from kquota.quota.yaml_source import Scalar, Source, quoted
 from kquota.quota_keys import QUOTA_KEYS, quotas_of
 from kquota.settings import ignored
-from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Kind, Resource
+from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Resource, ResourceKind
 from kquota.terms import DEFAULT
 
 VERSION: Final = "1"
@@ -33,7 +33,9 @@ limits.
 """
 
 _MOST_ENTRIES: Final = 200_000
-"""The maximum number of entities, brokers, topics and unreadable quotas in a document. They take 50 MB of memory."""
+"""The maximum number of entities, brokers, topics and unreadable quotas in a document. This many entries take 50 MB of
+memory.
+"""
 
 _DEFAULTS: Final = {
     "default-user": Entity(user=DEFAULT),
@@ -51,7 +53,7 @@ def read(text: str, name: str) -> Document:
     """Parse the document in `text`. Error messages begin with `name`, the file.
 
     Raises Invalid, with line and column if they are known, for everything that kquota does not understand exactly:
-    unknown and repeated keys, invalid values, anchors, tags.
+    unknown or repeated keys, invalid values, anchors and tags. Also raises Invalid for a document that is too large.
     """
     return _Reading(Source(text, name)).document()
 
@@ -79,7 +81,7 @@ class _Reading:
             self._section(key)
         self._source.end()
         if not versioned:
-            self._source.refuse(1, 1, f"the version is missing. Begin with the line version: {VERSION}")
+            self._source.refuse(1, 1, f"the version is missing. Begin with the line `version: {VERSION}`")
         return Document(
             limits=self._limits,
             owns=self._owns,
@@ -115,7 +117,8 @@ class _Reading:
         for item in self._source.sequence(key.text):
             self._one_scope(item, key.text, (item.text,))
             if len(patterns) == MOST_PATTERNS:
-                self._refuse(item, f"{key.text}: more than {MOST_PATTERNS:,} patterns")
+                why = f"has more than {MOST_PATTERNS:,} patterns. Use fewer patterns that match more names"
+                self._refuse(item, f"{key.text}: {why}")
             patterns.append(item.text)
         return self._one_scope(key, key.text, tuple(patterns))
 
@@ -129,7 +132,8 @@ class _Reading:
         """Count an entry and return `at` unchanged. Raises Invalid if the document has too many entries."""
         self._entries += 1
         if self._entries > _MOST_ENTRIES:
-            self._refuse(at, f"more than {_MOST_ENTRIES:,} entries in one document. Split it")
+            alone = "If it has `owns`, give each part an `owns` that covers none of the entities of the other parts"
+            self._refuse(at, f"the document has more than {_MOST_ENTRIES:,} entries. Split it. {alone}")
         return at
 
     def _named(
@@ -179,14 +183,14 @@ class _Reading:
         if section.text == "default-broker":
             self._throttle(Resource(kind=BROKERS, name=DEFAULT))
         elif section.text in THROTTLE_KEYS:
-            kind: Kind = BROKERS if section.text == BROKERS else TOPICS
+            kind: ResourceKind = BROKERS if section.text == BROKERS else TOPICS
             for name in self._source.mapping(section.text):
                 self._throttle(self._resource(kind, self._counted(name)))
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
             self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
 
-    def _resource(self, kind: Kind, name: Scalar) -> Resource:
+    def _resource(self, kind: ResourceKind, name: Scalar) -> Resource:
         try:
             return Resource(kind=kind, name=name.text)
         except Invalid as error:
@@ -238,7 +242,9 @@ def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
 
 
 def text(document: Document) -> str:
-    """Return the document as YAML in its canonical form. `read` returns the same document if no limit is `unfit`."""
+    """Return the document as YAML in its canonical form. If no limit is `unfit`, `read` returns the same document,
+    plus an entity without limits for each user that the document names only together with a client-id.
+    """
     lines = [f"version: {VERSION}"]
     for key, scope in (("owns", document.owns), ("protect", document.protect)):
         if scope is not None and scope != NOBODY:
@@ -328,7 +334,7 @@ def leaf(value: float | str) -> int | float | str:
 
 
 def _printable(document: str) -> str:
-    """Replace characters that YAML or a terminal does not accept with JSON escapes. Line breaks and characters above
+    """Write each character that YAML or a terminal does not accept as a JSON escape. Line breaks and characters above
     U+FFFF do not change.
     """
     return "".join(

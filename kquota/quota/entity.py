@@ -20,8 +20,8 @@ class Entity:
     """One quota entity. Each part is a name, `DEFAULT`, or None if absent. All names that a broker accepts are valid,
     including `<default>` and names with the character NUL.
 
-    Raises Invalid if all parts are None, if a name is empty, too long or not valid UTF-8, or if an IP is combined with
-    a user or a client-id (KIP-612).
+    Raises Invalid if all parts are None, and if a name is empty, too long or not valid UTF-8. Also raises Invalid if an
+    IP is combined with a user or a client-id (KIP-612).
     """
 
     user: Name | None = None

@@ -9,7 +9,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Client, Per, Quotas, Rung, exceptions, ip_rungs, per, rungs, shared, winner
+from kquota.quota.precedence import Client, Per, QuotasByEntity, Rung, exceptions, ip_rungs, per, rungs, shared, winner
 from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
 
@@ -24,9 +24,9 @@ class KeyAnswer:
     `static` names the broker config that sets the limit if no level does. `per` is the identity that has the bucket,
     and `shared` describes the clients that use the bucket. Both are None if `limit` is None. `exceptions` are the
     entities that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total
-    that all live brokers allow. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `cluster`
-    and `burst` are None if `limit` is None or if they are unknown. `burst_seconds` is None if it is unknown, and for
-    `request_percentage`. A token bucket takes `burst_seconds` to fill.
+    that the whole cluster allows. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `cluster`
+    and `burst` are None if `limit` is None or if they are unknown. `burst_seconds` is None if it is unknown. `burst`
+    and `burst_seconds` are always None for `request_percentage`. A token bucket takes `burst_seconds` to fill.
     """
 
     key: str
@@ -64,7 +64,7 @@ class Explanation:
     unresolved: tuple[str, ...]
 
 
-def explain(quotas: Quotas, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
+def explain(quotas: QuotasByEntity, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
     """Explain every key that can apply to this client, this IP, or both.
 
     Raises Invalid if `ip` is not an IP address.
@@ -95,7 +95,7 @@ def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return mapped or found
 
 
-def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) -> KeyAnswer:
+def _client_answer(quotas: QuotasByEntity, cluster: Capacity, client: Client, key: str) -> KeyAnswer:
     found = rungs(quotas, client, key)
     won = winner(found)
     static = QUOTA_KEYS[key].static if won is None and client.client_id != "" and cluster.static(key) else None
@@ -105,7 +105,7 @@ def _client_answer(quotas: Quotas, cluster: Capacity, client: Client, key: str) 
     return _answer(cluster, key, found, bucket, static, exceptions(quotas, client, key))
 
 
-def _ip_answer(quotas: Quotas, cluster: Capacity, own: Entity | None, key: str) -> KeyAnswer:
+def _ip_answer(quotas: QuotasByEntity, cluster: Capacity, own: Entity | None, key: str) -> KeyAnswer:
     found = ip_rungs(quotas, own, key)
     whose = f"all new {QUOTA_KEYS[key].counts} from this IP, on all listeners; each IP has its own limit"
     return _answer(cluster, key, found, None if winner(found) is None else (Per.IP, whose))
@@ -130,7 +130,8 @@ def _answer(
         per=bucket and bucket[0],
         shared=bucket and bucket[1],
         exceptions=others,
-        cluster=limit if QUOTA_KEYS[key].model is Model.BUCKET else _times(limit, cluster.size),
+        # Without a live broker, the total is unknown and not 0, because a broker that starts enforces the limit.
+        cluster=limit if QUOTA_KEYS[key].model is Model.BUCKET else _times(limit, cluster.size or None),
         burst=_times(limit, seconds),
         burst_seconds=seconds,
     )

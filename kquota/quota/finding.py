@@ -13,7 +13,7 @@ class QuotaFinding:
     """A quota to check: what is wrong, why, and how to correct it. Without a key, the finding is about the whole
     entity. Without an entity, it is about the brokers, or about something that kquota could not read.
 
-    `cure` has the changes that carry out `do`, in order. It is empty if only a person can know the intended value.
+    `cure` has the changes that carry out `do`, in order. It is empty if only a person can decide what to change.
     """
 
     rule: str

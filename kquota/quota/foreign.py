@@ -24,7 +24,7 @@ _LONGEST: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A part of the quotas that a format cannot hold, and the reason."""
+    """A part of a document that another format cannot hold, and the reason."""
 
     what: str
     why: str
@@ -32,7 +32,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignText:
-    """A document in the format of another tool. The text does not contain the quotas in `losses`."""
+    """A document in the format of another tool. The text does not contain the parts in `losses`."""
 
     text: str
     losses: tuple[Loss, ...]

@@ -15,7 +15,7 @@ from kquota.quota_keys import QUOTA_KEYS
 from kquota.settings.change import must_change
 
 Limits: TypeAlias = Mapping[str, float]
-"""Quota key to value, in the unit of its row in `quota_keys`."""
+"""Each limit by its quota key, in the unit of the row of the key in `QUOTA_KEYS`."""
 
 _NUMBER: Final = re.compile(
     r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I | re.A
@@ -26,8 +26,8 @@ _LONG_MAX: Final = float(2**63 - 1)
 def value(key: str, text: str, named: str | None = None) -> float:
     """Parse one limit. A byte rate can have a unit. Error messages begin with `named`, or with the key.
 
-    Raises Invalid for text that is not a number, for 0, negative numbers, NaN and infinity, and for a fraction or a
-    number that is too large if Kafka stores the limit as a whole number.
+    Raises Invalid for text that is not a number, and for 0, a negative number, NaN and infinity. If Kafka stores the
+    limit as a whole number, also raises Invalid for a fraction and for a number that is too large.
     """
     row, name = QUOTA_KEYS[key], named or key
     if row.in_bytes:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, TypeAlias
 
 from kquota.quota import lint_names
@@ -13,11 +14,13 @@ from kquota.quota.capacity import AS_SHIPPED, Capacity
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import QuotaChange, plain
-from kquota.quota.precedence import Client, Quotas, Rung, bucket, reach, rungs, winner
+from kquota.quota.precedence import Client, QuotasByEntity, Rung, applicability, bucket, rungs, winner
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import DEFAULT, dotted
 
 _KAFKAS_BATCH: Final = 1_048_588
+_UNITS: Final = {"kB/s": 1_000, "MB/s": 1_000_000}
+"""The units that a rate may lack, with their bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class LintedValue:
     entity: Entity
     key: str
     value: float
-    among: Quotas
+    among: QuotasByEntity
     cluster: Capacity
     clients_of_default_user: tuple[str, ...] = ()
 
@@ -38,13 +41,17 @@ class LintedValue:
         """Return the change that removes this value."""
         return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
+    def raised(self, value: float) -> tuple[QuotaChange, ...]:
+        """Return the change that replaces this value."""
+        return (QuotaChange(entity=self.entity, add={self.key: value}),)
+
     def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:
         """Return a finding about this value."""
         return QuotaFinding(rule=rule, entity=self.entity, key=self.key, what=what, why=why, do=do, cure=cure)
 
 
 def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
-    found = reach(one.among, one.entity, one.key)
+    found = applicability(one.among, one.entity, one.key)
     if found.hidden_by is None:
         return
     if found.nameless:
@@ -77,7 +84,7 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
         )
 
 
-def _stand_in(quotas: Quotas, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
+def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
     """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
     None if the removal would change the limit or the bucket of any client.
 
@@ -109,13 +116,13 @@ def _client(entity: Entity, client_id: str | None) -> Client:
     )
 
 
-def _binds_others(quotas: Quotas, entity: Entity, key: str, client: Client) -> bool:
+def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> bool:
     won = winner(rungs(quotas, client, key))
     return won is None or won.entity != entity
 
 
-def _heir(quotas: Quotas, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Return the entity that would apply to this client without `entity`, if it gives the same limit in the same
+def _heir(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> Entity | None:
+    """Return the entity that would apply to this client instead of `entity`, if both give the same limit in the same
     bucket. Return None in all other cases, including when `entity` does not apply to this client.
     """
     found = rungs(quotas, client, key)
@@ -152,23 +159,31 @@ def _low_rate(one: LintedValue) -> Iterator[QuotaFinding]:
         return
     defaults = " and ".join(name for name, value in reported.items() if value is None)
     assumed = f" (Kafka's default {defaults}, because the brokers' values are unknown or differ)" if defaults else ""
+    rates = {unit: float(math.ceil(_exact(one.value, size))) for unit, size in _UNITS.items()}
+    enough = next(((unit, rate) for unit, rate in rates.items() if rate * seconds >= batch), None)
     yield one.finding(
         "low-rate",
         "is too low for one batch, so a unit may be missing",
         f"at this rate, one batch of message.max.bytes={batch} takes more than {seconds} s{assumed}",
-        "if the unit should be kB/s:",
-        (QuotaChange(entity=one.entity, add={one.key: one.value * 1000}),),
+        "remove it, or set a higher rate" if enough is None else f"if the unit should be {enough[0]}:",
+        one.removed() if enough is None else one.raised(enough[1]),
     )
+
+
+def _exact(value: float, times: int) -> float:
+    """Return the product that an operator would write: 4.1 times 1,000,000 is 4,100,000."""
+    return float(Decimal(repr(value)) * times)
 
 
 def _low_percentage(one: LintedValue) -> Iterator[QuotaFinding]:
     if QUOTA_KEYS[one.key].model is Model.SHARE and 0 < one.value < 1:
+        percent = _exact(one.value, 100)
         yield one.finding(
             "low-percentage",
             "is less than a hundredth of one thread",
             f"{one.key} is in percent of one thread, so {plain(one.value)} means {plain(one.value)}%",
-            "if the value is a share of a thread:",
-            (QuotaChange(entity=one.entity, add={one.key: one.value * 100}),),
+            "if the value should be a fraction of one thread:" if percent >= 1 else "remove it, or set a higher value",
+            one.raised(percent) if percent >= 1 else one.removed(),
         )
 
 
@@ -198,8 +213,8 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         )
 
 
-Rule: TypeAlias = Callable[[LintedValue], Iterator[QuotaFinding]]
-RULES: Final[tuple[Rule, ...]] = (
+ValueRule: TypeAlias = Callable[[LintedValue], Iterator[QuotaFinding]]
+RULES: Final[tuple[ValueRule, ...]] = (
     _unreachable,
     _redundant,
     _no_limit,
@@ -210,7 +225,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def lint(quotas: Quotas, cluster: Capacity) -> tuple[QuotaFinding, ...]:
+def lint(quotas: QuotasByEntity, cluster: Capacity) -> tuple[QuotaFinding, ...]:
     """Return all findings: first about the whole cluster, then by entity in display order, and by key."""
     found = [*_callback(cluster), *_of_values(quotas, cluster)]
     for entity, limits in quotas.items():
@@ -223,7 +238,7 @@ def _order(finding: QuotaFinding) -> tuple[object, ...]:
     return (() if finding.entity is None else finding.entity.order(), finding.key or "", finding.rule)
 
 
-def _of_values(quotas: Quotas, cluster: Capacity) -> Iterator[QuotaFinding]:
+def _of_values(quotas: QuotasByEntity, cluster: Capacity) -> Iterator[QuotaFinding]:
     clients: dict[str, list[str]] = defaultdict(list)
     for entity in sorted(quotas, key=Entity.order):
         if entity.user is DEFAULT and isinstance(entity.client_id, str):

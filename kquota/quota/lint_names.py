@@ -13,14 +13,14 @@ from kquota.quota.entity import Entity, Name
 from kquota.quota.explain import address
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import Limits, QuotaChange
-from kquota.quota.precedence import Quotas
+from kquota.quota.precedence import QuotasByEntity
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, WIRE_DEFAULT, Default
 
 _ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _PRINCIPAL: Final = "User:"
 
 
-def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
+def _encoded(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[QuotaFinding]:
     for kind, name in entity.parts():
         meant = _decoded(name) if isinstance(name, str) else None
         if meant is not None:
@@ -36,7 +36,7 @@ def _encoded(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFin
             )
 
 
-def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
+def _typed(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[QuotaFinding]:
     meant = _without_type(entity.user) if isinstance(entity.user, str) else None
     if meant is not None:
         yield _renamed(
@@ -50,7 +50,7 @@ def _typed(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFindi
         )
 
 
-def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFinding]:
+def _spaced(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[QuotaFinding]:
     why = "brokers compare names character by character"
     for kind, name in entity.parts():
         meant = _trimmed(name) if isinstance(name, str) else None
@@ -69,22 +69,31 @@ def _spaced(entity: Entity, limits: Limits, among: Quotas) -> Iterator[QuotaFind
             )
 
 
-def _host_names(quotas: Quotas) -> Iterator[QuotaFinding]:
+def _host_names(quotas: QuotasByEntity) -> Iterator[QuotaFinding]:
     for entity, limits in quotas.items():
         if isinstance(entity.ip, str) and address(entity.ip) is None:
+            scoped = _is_scoped(entity.ip)
             yield QuotaFinding(
-                rule="host-name",
+                rule="scoped-address" if scoped else "host-name",
                 entity=entity,
                 key=None,
-                what="is a host name, not an address",
-                why="each broker resolves the name once, when it receives the quota, and keeps that address",
-                do="set the quota on the address, and remove this one",
+                what="is an address with a scope" if scoped else "is a host name, not an address",
+                why="a scope names a network interface of one machine, and other brokers may not have it"
+                if scoped
+                else "each broker resolves the name once, when it receives the quota, and keeps that address",
+                do=f"set the quota on the address{' without its scope' if scoped else ''}. Then remove this one:",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 
 
+def _is_scoped(ip: str) -> bool:
+    """Return True for an IPv6 address with a scope, for example `fe80::1%eth0`."""
+    plain, percent, _ = ip.partition("%")
+    return bool(percent) and ":" in plain and address(plain) is not None
+
+
 def _renamed(
-    rule: str, entity: Entity, limits: Limits, among: Quotas, meant: Entity, what: str, why: str
+    rule: str, entity: Entity, limits: Limits, among: QuotasByEntity, meant: Entity, what: str, why: str
 ) -> QuotaFinding:
     stands = sorted(set(limits) & set(among.get(meant, {})))
     new = {key: value for key, value in limits.items() if key not in stands and math.isfinite(value) and value > 0}
@@ -95,7 +104,7 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} already has {', '.join(stands)}. Check which value is right"
+        do=f"{meant} already has {', '.join(stands)}, so compare the values. To keep those of {meant}:"
         if stands
         else f"if {meant} is intended, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
@@ -106,7 +115,7 @@ def _with(entity: Entity, kind: str, name: Name) -> Entity:
     return replace(entity, **{{USERS: "user", CLIENTS: "client_id", IPS: "ip"}[kind]: name})
 
 
-def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
+def _twins(quotas: QuotasByEntity) -> Iterator[QuotaFinding]:
     for kind in (USERS, CLIENTS):
         seen = {name: e for e in sorted(quotas, key=Entity.order, reverse=True) for k, name in e.parts() if k == kind}
         for name, others in _alike([n for n in seen if isinstance(n, str)]).items():
@@ -122,7 +131,7 @@ def _twins(quotas: Quotas) -> Iterator[QuotaFinding]:
                 )
 
 
-def _same_address(quotas: Quotas) -> Iterator[QuotaFinding]:
+def _same_address(quotas: QuotasByEntity) -> Iterator[QuotaFinding]:
     first: dict[object, Entity] = {}
     for entity in sorted(quotas, key=Entity.order):
         where = address(entity.ip) if isinstance(entity.ip, str) else None
@@ -180,6 +189,6 @@ def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     return {one: tuple(n for n in group if n != one) for group in groups.values() for one in group if len(group) > 1}
 
 
-Rule: TypeAlias = Callable[[Entity, Limits, Quotas], Iterator[QuotaFinding]]
-RULES: Final[tuple[Rule, ...]] = (_encoded, _typed, _spaced)
-SET_RULES: Final[tuple[Callable[[Quotas], Iterator[QuotaFinding]], ...]] = (_host_names, _twins, _same_address)
+EntityRule: TypeAlias = Callable[[Entity, Limits, QuotasByEntity], Iterator[QuotaFinding]]
+RULES: Final[tuple[EntityRule, ...]] = (_encoded, _typed, _spaced)
+SET_RULES: Final[tuple[Callable[[QuotasByEntity], Iterator[QuotaFinding]], ...]] = (_host_names, _twins, _same_address)

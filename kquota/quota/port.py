@@ -29,8 +29,9 @@ class ClusterQuotas(Protocol):
     def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Make every change, whatever was set before, and change nothing else. Each entity has at most one change.
 
-        Raises Invalid for a name that this connection cannot carry (nothing written), Incomplete if an entity was not
-        changed, Unknown if every failed entity may have been changed, and Unreachable if the answer was lost.
+        Raises Invalid for a name that this connection cannot carry (nothing written), and Incomplete if an entity was
+        not changed. Raises Unknown if every failed entity may have been changed, and Unreachable if the answer was
+        lost.
         """
         ...
 
@@ -43,8 +44,8 @@ class ClusterQuotas(Protocol):
         replacement. It begins with `unknown: ` if the replacement may have been made.
 
         Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives. The Admin
-        API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown whether all or part
-        of this batch was written.
+        API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown how much of this
+        batch was written.
         """
         ...
 
@@ -69,7 +70,8 @@ class Principals(ClusterQuotas, Protocol):
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Set and delete SCRAM credentials of a user. Return the mechanisms to delete that were not set.
 
-        Raises Refused if nothing was written, Incomplete if a part was, and Unreachable if the answer was lost.
+        Raises Refused if nothing was written, Incomplete if only a part was written, and Unreachable if the answer was
+        lost.
         """
         ...
 

@@ -12,10 +12,10 @@ from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits
 from kquota.terms import DEFAULT
 
-Quotas: TypeAlias = Mapping[Entity, Limits]
+QuotasByEntity: TypeAlias = Mapping[Entity, Limits]
 """All limits, by entity."""
-_Names: TypeAlias = tuple[Name | None, Name | None]
-QuotasByLevel: TypeAlias = Mapping[int, Mapping[_Names, tuple[Entity, Limits]]]
+_UserAndClientId: TypeAlias = tuple[Name | None, Name | None]
+QuotasByLevel: TypeAlias = Mapping[int, Mapping[_UserAndClientId, tuple[Entity, Limits]]]
 """All limits of clients by level, then by user and client-id."""
 
 
@@ -63,7 +63,8 @@ class LevelState(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
     """One level of precedence for a client or an IP: its entity, the value set there, and its effect. The entity is
-    None if no entity can match on this level. The value is None if it is not set.
+    None if no entity can match on this level, and on level 1 of an IP without its own quota. The value is None if it is
+    not set.
     """
 
     level: int
@@ -77,7 +78,7 @@ def level_of(entity: Entity) -> int:
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 
-def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
+def rungs(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Rung, ...]:
     """Return all eight levels for this client and key, level 1 first. At most one level wins. Without a winner, only a
     static limit in the brokers' configs can apply.
 
@@ -87,9 +88,9 @@ def rungs(quotas: Quotas, client: Client, key: str) -> tuple[Rung, ...]:
     return _ladder(quotas, _levels(client), key)
 
 
-def by_level(quotas: Quotas) -> QuotasByLevel:
+def by_level(quotas: QuotasByEntity) -> QuotasByLevel:
     """Index the quotas of clients for `limiting`. The quotas of IPs are left out."""
-    found: dict[int, dict[_Names, tuple[Entity, Limits]]] = {}
+    found: dict[int, dict[_UserAndClientId, tuple[Entity, Limits]]] = {}
     for entity, limits in quotas.items():
         if entity.ip is None:
             found.setdefault(level_of(entity), {})[entity.user, entity.client_id] = (entity, limits)
@@ -114,7 +115,7 @@ def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[
     return None
 
 
-def ip_rungs(quotas: Quotas, own: Entity | None, key: str) -> tuple[Rung, ...]:
+def ip_rungs(quotas: QuotasByEntity, own: Entity | None, key: str) -> tuple[Rung, ...]:
     """Return the two levels of an IP: its own quota, if it has one, then the default quota of all IPs (KIP-612)."""
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
@@ -125,7 +126,7 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Applicability:
     """Whether a quota can apply to any client. `hidden_by` is the entity that takes precedence over it, or None.
 
     With `nameless`, the quota still applies to clients that send no client-id.
@@ -135,7 +136,7 @@ class Reach:
     nameless: bool = False
 
 
-def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
+def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicability:
     """Return whether the quota of this entity can apply to any client.
 
     The test uses a client with the names of `entity`, and otherwise with names that have no quota. An entity that takes
@@ -144,12 +145,12 @@ def reach(quotas: Quotas, entity: Entity, key: str) -> Reach:
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
     if first is None or first.entity == entity:
-        return Reach(hidden_by=None)
+        return Applicability(hidden_by=None)
     without = winner(rungs(quotas, Client(user=client.user, client_id=""), key))
-    return Reach(hidden_by=first.entity, nameless=without is not None and without.entity == entity)
+    return Applicability(hidden_by=first.entity, nameless=without is not None and without.entity == entity)
 
 
-def exceptions(quotas: Quotas, client: Client, key: str) -> tuple[Entity, ...]:
+def exceptions(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Entity, ...]:
     """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None).
     Each of these entities names an unknown part of `client`.
     """
@@ -169,7 +170,7 @@ def _differs_in_what_is_open(entity: Entity, client: Client) -> bool:
     return named and all(asked is None or name in (None, DEFAULT, asked) for name, asked in pairs)
 
 
-def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: str) -> tuple[Rung, ...]:
+def _ladder(quotas: QuotasByEntity, levels: Iterable[tuple[Entity | None, bool]], key: str) -> tuple[Rung, ...]:
     found: list[Rung] = []
     won = False
     for level, (entity, applies) in enumerate(levels, 1):
@@ -185,7 +186,7 @@ def _ladder(quotas: Quotas, levels: Iterable[tuple[Entity | None, bool]], key: s
     return tuple(found)
 
 
-# Cached, because all rules about one entity use the same client.
+# The result is cached, because several lint rules about one entity ask for the same client.
 @functools.lru_cache(maxsize=64)
 def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
     """Return the entity of each level for this client, and whether the level applies. The entity is None if the client
@@ -198,16 +199,16 @@ def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
     return tuple(found)
 
 
-def _names(level: tuple[LevelPart, LevelPart], client: Client) -> tuple[_Names | None, bool]:
+def _names(level: tuple[LevelPart, LevelPart], client: Client) -> tuple[_UserAndClientId | None, bool]:
     """Return the user and client-id of the entity on this level for this client, and whether the level applies."""
     user, client_id = level
     if (user is LevelPart.NAMED and not client.user) or (client_id is LevelPart.NAMED and not client.client_id):
         return None, False
     nameless = client.client_id == "" and client_id is not LevelPart.ABSENT
-    return (_said(user, client.user), _said(client_id, client.client_id)), not nameless
+    return (_name_on_level(user, client.user), _name_on_level(client_id, client.client_id)), not nameless
 
 
-def _said(part: LevelPart, name: str | None) -> Name | None:
+def _name_on_level(part: LevelPart, name: str | None) -> Name | None:
     if part is LevelPart.NAMED:
         return name
     return DEFAULT if part is LevelPart.DEFAULT else None
@@ -224,7 +225,7 @@ def _name(name: Name | None) -> str | None:
 
 
 class Per(enum.Enum):
-    """The identity that has a bucket. The broker's quota metric for the bucket has the same parts as tags."""
+    """The identity that has a bucket. The broker's quota metric for the bucket has these parts as its tags."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"

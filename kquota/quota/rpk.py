@@ -47,14 +47,19 @@ def read(text: str, name: str) -> Document:
     """Parse the output of `rpk cluster quotas describe --format yaml` or `json`. Error messages begin with `name`, the
     file.
 
-    The document describes entities of types that Kafka does not have, for example `client-id-prefix`, in `unreadable`.
-    Raises Invalid for everything else that kquota does not understand exactly.
+    For a cluster without quotas, rpk prints `{}`. The document describes entities of types that Kafka does not have,
+    for example `client-id-prefix`, in `unreadable`. Raises Invalid for everything else that kquota does not understand
+    exactly.
     """
     source = Source(text, name)
     found = _Quotas(source)
     for number, document in enumerate(source.documents("quotas", found.quota)):
         if number:
-            source.refuse(document.line, document.column, "must be one document with the key `quotas`")
+            source.refuse(
+                document.line,
+                document.column,
+                "a second document begins here, but a file can contain only one document",
+            )
         for key, node in source.keys(document, "the document").items():
             if key != "quotas":
                 found.refuse(node, f"unknown key {key!r}. Valid keys: quotas")
@@ -80,7 +85,7 @@ class _Quotas(LimitReader):
             if kind not in _PARTS:
                 unknown.append(f"{kind} {written!r}")
             elif _PARTS[kind] in parts:
-                self.refuse(item, f"entity: two names of type {kind}")
+                self.refuse(item, f"entity: has two names of type {kind}")
             else:
                 parts[_PARTS[kind]] = DEFAULT if written == WIRE_DEFAULT else written
         if unknown:

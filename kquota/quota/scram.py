@@ -83,7 +83,7 @@ def must_be_iterations(mechanism: str, iterations: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramChange:
-    """The credentials of one user to set, and the mechanisms whose credentials are to be deleted."""
+    """The credentials to set for one user, and the mechanisms whose credentials are deleted."""
 
     user: str
     add: tuple[ScramKeys, ...] = ()

@@ -171,7 +171,8 @@ class _Users(LimitReader):
         settings = {} if spec is None else self._source.keys(spec, f"KafkaUser {name!r}: spec")
         if "quotas" not in settings:
             return
-        entity = self.entity(node, user=_TLS_PREFIX + name if self._has_certificate(settings) else name)
+        # An empty name gets no prefix, so that `entity` refuses it.
+        entity = self.entity(node, user=_TLS_PREFIX + name if name and self._has_certificate(settings) else name)
         limits = {}
         for field, at in self._source.keys(settings["quotas"], f"KafkaUser {name!r}: quotas").items():
             key = _KEYS.get(field)
@@ -189,5 +190,5 @@ class _Users(LimitReader):
 
     def _named(self, node: YamlNode, fields: dict[str, YamlNode], key: str) -> str:
         if key not in fields:
-            self.refuse(node, f"a resource has no {key}")
+            self.refuse(node, f"{key} is missing")
         return self._source.text(fields[key], key)

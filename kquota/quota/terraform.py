@@ -106,7 +106,7 @@ def _id(parts: list[tuple[str, str | None]]) -> str:
 
 
 def string(text: str) -> str:
-    """Quote text for HCL. `${` and `%{` would begin a template, so they are doubled.
+    """Quote text for HCL. `${` and `%{` would begin a template, so their first character is doubled.
 
     >>> print(string('a"b${c}'))
     "a\\"b$${c}"

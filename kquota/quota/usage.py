@@ -1,6 +1,6 @@
 """The use of quotas as brokers measure it, joined with the quota that limits each bucket (KIP-13, KIP-124, KIP-599).
 
-It also has the lines of a usage snapshot: the use of each key by each client on each broker, at one time.
+The module also writes the lines of a usage snapshot: the use of each key by each client on each broker, at one time.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from functools import lru_cache
 from typing import Final
 
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Client, Per, Quotas, QuotasByLevel, by_level, limiting, shared
+from kquota.quota.precedence import Client, Per, QuotasByEntity, QuotasByLevel, by_level, limiting, shared
 from kquota.sizes.snapshot import STAMP
 from kquota.terms import FULL_SAMPLES_MS
 
 USAGE_VERSION: Final = 1
 """The version of the line format, which is the first key of each line."""
 LONGEST_SECONDS: Final = 3_600
-"""The maximum number of seconds that one reading covers, because a reading says little about earlier use."""
+"""The maximum number of seconds that one reading covers. A reading says little about earlier use."""
 _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
-"""The seconds that the first reading covers: the quota window, over which brokers measure."""
+"""The seconds that the first reading covers: the shortest time over which brokers measure, with Kafka's defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaBucket:
-    """A quota key, and the client that the tags of its metric name: a user, a client-id, or both. An absent tag is
-    None.
+    """A quota key and a client, as the tags of a broker's metric identify it: a user, a client-id, or both. An absent
+    tag is None.
     """
 
     key: str
@@ -59,8 +59,8 @@ class QuotaBucket:
 class BucketUse:
     """The metrics of a bucket on one broker. None means that the broker does not report the value.
 
-    `used` is in the unit of the key, `throttle_ms` is the mean throttle time, and `tokens` is the number of tokens in
-    the bucket of KIP-599, which is negative while the controller rejects mutations.
+    `used` is in the unit of the key, and `throttle_ms` is the mean throttle time. `tokens` is the number of tokens in
+    the bucket of KIP-599, negative while the controller rejects mutations.
     """
 
     broker: str
@@ -104,7 +104,7 @@ class Usage:
 
     @property
     def share(self) -> float | None:
-        """The use on the worst broker, as a share of the limit. None without a limit above 0 or a reported use."""
+        """The use on the worst broker, as a share of the limit. None if the function `share` returns None."""
         return share(self.worst, self.limit)
 
     @property
@@ -132,7 +132,7 @@ def share(reading: BucketUse, limit: float | None) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def joined(quotas: Quotas, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:
+def joined(quotas: QuotasByEntity, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:
     """Return each bucket with the quota that limits it: throttled buckets first, then nearest to the limit first."""
     by_bucket: defaultdict[QuotaBucket, list[BucketUse]] = defaultdict(list)
     for bucket, reading in found:
@@ -159,8 +159,8 @@ def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[Bucke
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` covers: the time since the previous reading at `before`, at most an
-    hour and at least 1 s, or the quota window if `before` is None.
+    """Return the seconds that a reading at `time` covers: the time since the previous reading at `before`, but at least
+    1 s and at most an hour. If `before` is None, the reading covers `_FIRST_SECONDS`.
     """
     if before is None:
         return _FIRST_SECONDS

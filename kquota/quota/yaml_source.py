@@ -89,7 +89,7 @@ class Source:
         """Raise Invalid for a character that YAML does not allow, and for text longer than `LARGEST`."""
         self._name = name
         if len(text) > LARGEST:
-            raise Invalid(f"{name}: more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
+            raise Invalid(f"{name}: has more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
         if found := _NOT_YAML.search(text):
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
@@ -105,7 +105,7 @@ class Source:
         """Go to the content of the first document. Raises Invalid if there is none."""
         self._next()
         if isinstance(event := self._next(), yaml.StreamEndEvent):
-            self._refuse(event, "the document is empty. It needs at least: version: 1")
+            self._refuse(event, "the document is empty. It needs at least the line `version: 1`")
 
     def end(self) -> None:
         """Raise Invalid for a second document in the same file."""
@@ -137,10 +137,10 @@ class Source:
     ) -> YamlNode:
         """Return the value that begins with this event. `each` receives the items below the key `listed`."""
         if depth > _DEEPEST:
-            self._refuse(event, f"more than {_DEEPEST} levels of nesting")
+            self._refuse(event, f"the document has more than {_DEEPEST} levels of nesting")
         self._values += 1
         if self._values > _MOST_VALUES:
-            self._refuse(event, f"more than {_MOST_VALUES:,} values in one resource")
+            self._refuse(event, f"one resource has more than {_MOST_VALUES:,} values")
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.MappingStartEvent):
             keys: dict[str, YamlNode] = {}
@@ -184,8 +184,8 @@ class Source:
     def mapping(self, what: str, *, unique: bool = True) -> Iterator[Scalar]:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key.
 
-        Raises Invalid for anything else, and for a repeated key if `unique` is set. Otherwise the caller must call
-        `refuse_repeated` for a repeated key, because the keys of a long mapping would otherwise be in memory twice.
+        Raises Invalid for anything else, and for a repeated key if `unique` is set. Without `unique`, the caller itself
+        calls `refuse_repeated`, so that the keys of a long mapping are in memory only once.
         """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):
@@ -215,10 +215,10 @@ class Source:
             yield self._scalar(event, f"{what}: each item must be text")
 
     def scalar(self, what: str) -> Scalar:
-        """Read one scalar. Raises Invalid for anything else, and for an empty value."""
+        """Read one scalar. Raises Invalid for anything else, and for an empty value or null."""
         event = self._next()
         if _is_nothing(event):
-            self._refuse(event, f"{what} has no value. To unset it, leave out the line")
+            self._refuse(event, f"{what} has no value. To unset a quota or a throttle, leave out its line")
         return self._scalar(event, f"{what}: must be a single value")
 
     def _scalar(self, event: Any, wanted: str) -> Scalar:
@@ -255,7 +255,7 @@ _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y
 
 
 def quoted(text: str) -> str:
-    """Quote text as a YAML scalar that every parser of YAML 1.1 and 1.2 reads as the same text."""
+    """Return text as a YAML scalar that every parser of YAML 1.1 and 1.2 reads as the same text."""
     if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return '"' + "".join(map(_escaped, text)) + '"'

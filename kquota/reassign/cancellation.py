@@ -1,4 +1,4 @@
-"""The order of reads and writes of --cancel: stop the moves of a plan, then restore its throttle."""
+"""The order of reads and writes of `--cancel`: stop the moves of a plan, then restore its throttle."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 class Cancellable:
     """The running moves of a plan, and the replicas to submit for each of them.
 
-    `targets` has the replicas before each move. None means that no record has them in their order, so the cluster
-    restores them (KIP-455).
+    `targets` has the replicas before each move, as the open run of the plan recorded them. None means that no such run
+    has these replicas. The cluster then restores the replicas (KIP-455).
     """
 
     plan: Plan
@@ -45,9 +45,9 @@ class Cancellation:
 
 
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
-    """Return the running moves of the plan's partitions, to any replicas, after a check that they can be cancelled.
+    """Return the running moves of the plan's partitions, whatever their targets.
 
-    The result includes moves that only add replicas, which Kafka's tool from 3.7 to 4.0 does not cancel. Raises Refused
+    Moves that only add replicas are included, although Kafka's tools from 3.7 to 4.0 do not cancel them. Raises Refused
     if the cancellation would leave too few replicas in sync, unless `force` is set.
     """
     found = cluster.snapshot(plan.topics)
@@ -76,8 +76,8 @@ def cancel(
     unless `preserve` is set.
 
     Partitions that the run has not submitted yet are never submitted. Without `dirs`, moves between log dirs are not
-    cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete for moves that the cluster did
-    not cancel, and Unknown if the end of the moves does not become visible in time.
+    cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did not cancel
+    some of the moves, and Unknown if the end of the moves does not become visible in time.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:
@@ -116,6 +116,6 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
             f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled. "
             "Run the same command again"
         )
-        raise Unknown(f"{lost}; {why}" if lost else why) from lost
+        raise Unknown(*((lost, "; ") if lost else ()), why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

@@ -10,16 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
-"""The maximum number of readings that a run keeps. `thinned` spreads them evenly over the time of the run."""
+"""The maximum number of readings that a run keeps. `thinned` drops readings that are close together."""
 MOST_CHANGES: Final = 100
-"""The maximum number of throttle changes that a run keeps. Older changes are dropped."""
+"""The maximum number of throttle changes that a run keeps: half of them are the newest ones, and `thinned` spreads the
+others evenly over the time before.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class CourseReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCourse:
-    """The copies to one broker: their bytes, and when the last copy ended. None means unknown.
+    """The copies to one broker: their bytes, and the end of the last copy. None means unknown.
 
     `expected` is the expected end, in seconds from the start of the run. `ended` is the time of the first reading in
     which all copies to the broker were complete, or None if they are not known to be complete.
@@ -48,9 +50,10 @@ class BrokerCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChange:
-    """A change of a run's throttle, in bytes per second. None means no throttle. `by` and `reason` may be unknown.
+    """A change of a run's throttle, in bytes per second. A rate of None means no throttle.
 
-    `settings` are the rates that changed, or empty if all rates changed.
+    `settings` are the rates that changed, or empty if the change applies to all brokers of the run. `by` is None if the
+    user is unknown, and `reason` is None if none was given.
     """
 
     at: datetime
@@ -61,16 +64,20 @@ class RateChange:
     reason: str | None = None
 
 
+_Moment = TypeVar("_Moment", CourseReading, RateChange)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
     """The course of one run. `expected` is the expected end, in seconds from the start, and `verdict` is the state at
-    the end. None means unknown.
+    the end. None means unknown. `changes_dropped` is the number of changes that are not kept.
     """
 
     expected: float | None = None
     brokers: tuple[BrokerCourse, ...] = ()
     readings: tuple[CourseReading, ...] = ()
     changes: tuple[RateChange, ...] = ()
+    changes_dropped: int = 0
     verdict: str | None = None
 
     def __bool__(self) -> bool:
@@ -92,11 +99,16 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        Only the last `MOST_CHANGES` changes are kept.
+        At most `MOST_CHANGES` changes are kept, always with the first and the newest ones.
         """
         if change.before == change.rate:
             return self
-        return replace(self, changes=(*self.changes, change)[-MOST_CHANGES:])
+        found = (*self.changes, change)
+        if len(found) <= MOST_CHANGES:
+            return replace(self, changes=found)
+        newest = MOST_CHANGES // 2
+        kept = (*thinned(found[:-newest], MOST_CHANGES - newest), *found[-newest:])
+        return replace(self, changes=kept, changes_dropped=self.changes_dropped + len(found) - len(kept))
 
     def read(self, readings: Iterable[CourseReading], brokers: Iterable[BrokerCourse]) -> Course:
         """Return the course after more readings. `brokers` has the copies in the last reading, without expected values.
@@ -121,39 +133,34 @@ class Course:
 EMPTY: Final = Course()
 
 
-def thinned(readings: Sequence[CourseReading]) -> tuple[CourseReading, ...]:
-    """Return at most `MOST_READINGS` of these readings (oldest first), always with the first and the last reading.
+def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Moment, ...]:
+    """Return at most `most` of these readings or changes (oldest first), always with the first and the last one.
 
-    If there are more than `MOST_READINGS` / 2 readings, kept readings are at least 1 / (`MOST_READINGS` - 2) of the
-    whole time apart. Only the last reading can be closer.
+    If there are more than `most` / 2 of them, those that are kept are at least 1 / (`most` - 2) of the whole time
+    apart. Only the last one can be closer.
     """
-    if len(readings) <= MOST_READINGS // 2:
-        return tuple(readings)
-    step = (readings[-1].at - readings[0].at) / (MOST_READINGS - 2)
-    kept = [readings[0]]
-    for reading in readings[1:-1]:
-        if reading.at - kept[-1].at >= step:
-            kept.append(reading)
-    return (*kept, readings[-1])
+    if len(moments) <= most // 2:
+        return tuple(moments)
+    step = (moments[-1].at - moments[0].at) / (most - 2)
+    kept: list[_Moment] = [moments[0]]
+    for moment in moments[1:-1]:
+        if moment.at - kept[-1].at >= step:
+            kept.append(moment)
+    kept.append(moments[-1])
+    if len(kept) > most:  # times can be equal, or fall if a clock is set back
+        del kept[1 : len(kept) - most + 1]
+    return tuple(kept)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CourseStep:
-    """The bytes per second that arrived between two readings."""
-
-    since: datetime
-    until: datetime
-    rate: float
-
-
-def throughput(readings: Sequence[CourseReading]) -> tuple[CourseStep, ...]:
-    """Return the throughput between successive readings. Readings without known bytes are skipped.
+def throughput(readings: Sequence[CourseReading]) -> dict[datetime, float]:
+    """Return the bytes per second that arrived since the previous reading, by the time of each reading. Readings
+    without known bytes are skipped.
 
     Log truncation can make a copy smaller, so a negative difference counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
-    return tuple(
-        CourseStep(since=since, until=until, rate=max(0, after - before) / (until - since).total_seconds())
+    return {
+        until: max(0, after - before) / (until - since).total_seconds()
         for (since, before), (until, after) in pairwise(known)
         if until > since
-    )
+    }

@@ -1,4 +1,4 @@
-"""The order of writes of --execute, resume and abort: record, throttle and submit each wave, then change log dirs."""
+"""The order of writes of `--execute`, resume and abort: record, throttle and submit each wave, then change log dirs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kquota.errors import Busy, Conflict, Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
+from kquota.errors import (
+    Busy,
+    Conflict,
+    Incomplete,
+    KquotaError,
+    NextStep,
+    Parameter,
+    Refused,
+    StepFor,
+    Unknown,
+    Unreachable,
+)
 from kquota.measure import agreeing, counted
 from kquota.reassign import guard, log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
@@ -15,33 +26,31 @@ from kquota.reassign.moves import Move, Replicas, moves, throttled_brokers
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs, Snapshot
 from kquota.reassign.preparation import Prepared
-from kquota.reassign.run import Run, others_than, recreated, taking, without_topics
+from kquota.reassign.restoring import taking, without_topics
+from kquota.reassign.run import Run, others_than, recreated
 from kquota.reassign.throttle_writes import (
-    Released,
-    Unwitnessed,
     World,
     enforce,
-    on_record,
     read,
     record,
-    release,
-    release_ended,
+    restore_after,
+    restore_ended,
     wait_until,
 )
-from kquota.reassign.wave import first_full, lists_of, no_room, wanted, wave
+from kquota.reassign.wave import ListFull, first_full, lists_of, wanted, wave
 from kquota.settings.resource import Setting
 from kquota.terms import REPLICATION_RATES, SEEN_SECONDS, BrokerId, TopicPartition
 
-_GO_ON: Final = (NextStep.RESUME, " continues it, and ", NextStep.ABORT, " undoes it")
 _BETWEEN_WAVES: Final = 2.0
 """Seconds between two checks for room for the next wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The result of --execute. `run` is None if nothing had to be written, because every partition is in place.
+    """The result of `--execute`, resume or abort. `run` is None if every replica is in place, so that nothing had to be
+    submitted or throttled.
 
-    `started` are the moves submitted now. `running` are moves of the plan that were already under way.
+    `started` are the partitions submitted now. `running` are partitions that were already moving as planned.
     """
 
     run: Run | None
@@ -49,7 +58,6 @@ class Execution:
     started: tuple[TopicPartition, ...] = ()
     running: tuple[TopicPartition, ...] = ()
     log_dirs: Started = field(default_factory=Started)
-    notes: tuple[str, ...] = ()
 
 
 def carry_out(
@@ -66,19 +74,22 @@ def carry_out(
 
     Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
     waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted. A move
-    of a later wave waits while it has a `guard.obstacle`. `noted` adds readings to the record before a wave. Each wait
-    for the next wave is inside a `between` block, in which other processes may change the run. `wait` replaces the
+    of a later wave waits while it has a `guard.obstacle`. Before a later wave, `noted` adds readings to the run. Each
+    wait for the next wave is inside a `between` block, in which other processes may change the run. `wait` replaces the
     clock's sleep in this block. Moves between log dirs start last, because a broker creates a submitted replica only
-    after a while. kquota waits at most `timeout` seconds until they begin. If --execute is repeated, moves that are
-    running are not submitted again.
+    after a while. kquota waits at most `timeout` seconds until these moves begin. If `--execute` is repeated,
+    running moves are not submitted again.
 
-    Raises Refused, Conflict or Unreachable if a step of the first wave failed and its throttle was restored. Raises
-    Incomplete if the run stays open after an error, and Unknown if a write did not become visible. After the first
-    wave, the run also stays open if the record raises Unreachable, or `between` raises an error. Raises Refused if
+    Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
+    kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
+    After the first wave, the run also stays open after an error that the record or `between` raises. Raises Refused if
     another kquota has begun or stopped undoing the run, and Busy if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:
+        if prepared.turned and prepared.known is not None:
+            # Every partition is in place, so nothing is left to submit.
+            world.runs.update(replace(prepared.known, handed_over=frozenset(prepared.plan.targets)))
         return Execution(run=None, rollback=prepared.rollback)
     if prepared.known is None:
         world.runs.begin(run)
@@ -96,9 +107,7 @@ def carry_out(
     elif dirs is not None and prepared.log_dirs:
         moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
     run = latest or run
-    return Execution(
-        run=run, rollback=run.rollback, started=started + more, running=running, log_dirs=moved, notes=prepared.notes
-    )
+    return Execution(run=run, rollback=run.rollback, started=started + more, running=running, log_dirs=moved)
 
 
 def _later_waves(
@@ -111,8 +120,8 @@ def _later_waves(
     wait: Callable[[float], None],
     obstacles: _Obstacles,
 ) -> tuple[Run | None, tuple[TopicPartition, ...]]:
-    """Submit every wave after the first, as in `carry_out`. Return the recorded run, or None if another process has
-    ended it, and the submitted partitions.
+    """Submit every wave after the first, as in `carry_out`. Return the recorded run (None if another process has ended
+    it) and the submitted partitions.
     """
     started: tuple[TopicPartition, ...] = ()
     waiting, reason = 0, None
@@ -126,6 +135,11 @@ def _later_waves(
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
         latest = next((one for one in open_runs if one.id == run.id), None)
+        if run.id in world.runs.unreadable:
+            raise Refused(
+                f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "
+                "kquota that wrote it"
+            )
         if latest is None:
             return None, started
         if latest.aborting != run.aborting:
@@ -141,14 +155,14 @@ def _later_waves(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Obstacles:
-    """Holds back moves of later waves that have a `guard.obstacle`, and reports each obstacle of a move once."""
+    """In later waves, holds back moves that have a `guard.obstacle`, and reports each obstacle of a move once."""
 
     report: Callable[[str], None]
     force: bool
     reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
 
     def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
-        """Return the moves that have no obstacle now."""
+        """Return the moves that are already submitted, and those that have no obstacle now."""
         ready: list[Move] = []
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
@@ -161,12 +175,13 @@ class _Obstacles:
                 self.reported.add((name, why))
                 held.setdefault(why, []).append(name)
         for why, names in held.items():
-            self.report(f"{guard.named(names)}: kquota starts the move later, because {why}")
+            them = "this move" if len(names) == 1 else "these moves"
+            self.report(f"{guard.named(names)}: kquota starts {them} later, because {why}")
         return ready
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:
-    """Return why no further wave may start, or None, and report when a reason begins and when it ends."""
+    """Return the reason why no further wave may start, or None. Report when such a wait begins and when it ends."""
     reason = hold_back()
     if reason is not None and before is None:
         report(f"no further wave starts: {reason}")
@@ -176,7 +191,7 @@ def _held_back(hold_back: Callable[[], str | None], before: str | None, report: 
 
 
 def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Throttle and submit the first wave. Restore the throttle of a new run if an error proves that no move started."""
+    """Throttle and submit the first wave. Restore the throttle of a new run if it is certain that no move started."""
     world, resumed = prepared.world, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
     try:
@@ -187,17 +202,18 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
     except Busy:  # nothing is restored here, because another kquota now owns the run and restores its settings
         raise
     except KquotaError as error:
-        raise _undone(world, run, error, resumed=resumed) from error
+        raise _after_restoring(world, run, error, resumed=resumed) from error
     started = tuple(name for name in todo if name not in refused)
     if refused and not started and not resumed:
-        raise _undone(world, run, Refused(words.failed(refused)), resumed=False)
+        raise _after_restoring(world, run, Refused(words.failed(refused)), resumed=False)
     return _handed_over(world, run, todo, refused), started
 
 
 def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Call `_next`, and add the next step to its error. After an error, earlier waves keep moving under their throttle.
+    """Call `_next`. After an error, earlier waves keep moving under their throttle.
 
-    Raises Busy, Incomplete and Unknown. Any other error becomes Incomplete.
+    Busy and Incomplete do not change. Unknown also names the next steps. Any other error becomes Incomplete, which
+    names the next steps.
     """
     try:
         return _next(world, run, obstacles)
@@ -210,16 +226,22 @@ def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tupl
         raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 
-def _stays_open(world: World, run: Run) -> tuple[str, ...]:
+def _stays_open(world: World, run: Run) -> tuple[str | StepFor, ...]:
     """Return the end of the error message for a run that stays open."""
-    return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_GO_ON
+    return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_go_on(run)
+
+
+def _go_on(run: Run) -> tuple[StepFor | str, ...]:
+    """Return the two ways to end a run that stays open."""
+    resume, abort = StepFor(NextStep.RESUME_RUN, run.id), StepFor(NextStep.ABORT_RUN, run.id)
+    return resume, " continues it, and ", abort, " undoes it"
 
 
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the throttle of ended moves, and submit moves that now fit and have no obstacle.
+    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle.
 
-    Raises Refused if no move of the run is under way and a list has no room for a move, and the errors of `enforce`,
-    `_submit` and `_handed_over`.
+    Raises Refused if no move of the run is under way and none can start because a throttled replica list is full. Also
+    raises the errors of the cluster, the record, `enforce`, `_submit` and `_handed_over`.
     """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
@@ -227,7 +249,7 @@ def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[Top
     moving = [move for move in moves(run.goal, found.partitions) if move.partition.topic not in again]
     ours = {name: now for name, now in found.partitions.items() if name.topic not in again}
     under_way = {name for name in run.handed_over if name in ours and ours[name].moving}
-    _, run = release_ended(world, run, run.handed_over - under_way)
+    _, run = restore_ended(world, run, run.handed_over - under_way)
     if world.cluster.largest_submission is not None and under_way:
         return run, ()
     waiting = set(run.waiting)
@@ -241,32 +263,32 @@ def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[Top
     entries = wanted(chosen) if lists else {}
     fresh = {move.partition: move.target for move in chosen if not move.submitted}
     if not (chosen or under_way) and (full := first_full(todo, now)):
-        raise no_room(full)
+        raise ListFull(full)
     if fresh:
-        rates = _released_rates(run, chosen, found.alive)
+        rates = _restored_rates(run, chosen, found.alive)
         entries, now = {**entries, **rates}, {**now, **read(world.cluster, rates)}
         run = record(world, run, taking(run, entries, now, world.others))
         run = enforce(world, run, entries, now)
     return _handed_over(world, run, fresh, _submit(world, fresh)), tuple(fresh)
 
 
-def _released_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
-    """Return the rates of the live brokers of `chosen` that the run took and no longer holds.
+def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
+    """Return the rates that the run took and no longer holds on the live brokers of `chosen`.
 
-    If no move is running between two waves, --verify restores all rates.
+    A run can lose its rates between two waves, because `--verify` restores them while no move is running.
     """
     if not run.rate:
         return {}
     brokers = [broker for broker in throttled_brokers(chosen) if broker in alive]
     settings = [Setting.of_broker(broker, key) for broker in brokers for key in REPLICATION_RATES]
-    released = [s for s in settings if s in run.taken and not run.taken[s].ours]
-    return {setting: (str(run.rate_on(setting)),) for setting in released}
+    restored = run.taken.keys() - run.held.keys()
+    return {setting: (str(run.rate_on(setting)),) for setting in settings if setting in restored}
 
 
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted.
+    """Record that these partitions were submitted or refused.
 
     Raises Incomplete if the cluster refused a partition, or if the record cannot be written, for example because the
     disk is full. Raises Busy if another process has taken over the lock.
@@ -280,7 +302,7 @@ def _handed_over(
         started = [str(name) for name in todo if name not in refused]
         begun = f"; run {run.id} has submitted {counted(len(started), 'partition')}"
         stands = ", and the throttle stays set. " if run.taken else ". "
-        raise Incomplete((why, begun, stands, *_GO_ON), done=started, undone=[str(why)]) from error
+        raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
@@ -296,7 +318,8 @@ def _handed_over(
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
     """Submit the moves, and return the refusals.
 
-    Raises Unknown if the accepted moves do not become visible in time, and Refused or Conflict if none was accepted.
+    Raises Unknown if kquota cannot confirm the accepted moves, and Refused or Conflict if the cluster rejects the whole
+    request.
     """
     if not todo:
         return {}
@@ -315,34 +338,32 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
         # Restore nothing, because the moves may be running.
-        raise Unknown(f"{error}; kquota could not confirm that all of the moves were submitted") from error
+        raise Unknown(error, "; kquota could not confirm that all of the moves were submitted") from error
     if not seen:
         why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
-        raise Unknown(f"{lost}; {why}" if lost else why) from lost
+        raise Unknown(*((lost, "; ") if lost else ()), why) from lost
     return refused
 
 
-def _undone(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
+def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
     """Restore the values that a failed step wrote, as far as possible, and return the error to raise. The values of a
     `resumed` run stay set.
     """
     place = world.runs.place(run)
     if resumed:
-        stands = f"; the earlier settings of run {run.id} are still set ({place}). "
+        stands = f"; run {run.id} stays open, and its throttle stays set ({place}). "
         if not run.taken:
             stands = f"; run {run.id} stays open ({place}). "
-        return Incomplete((error, stands, *_GO_ON), done=[], undone=[str(error)])
-    try:
-        released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
-    except KquotaError as second:
-        released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
-    if not released.pending:
+        return Incomplete((error, stands, *_go_on(run)), done=[], undone=[str(error)])
+    restoration = restore_after(world, run, error)
+    if not restoration.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, "; no move was started, and kquota restored everything that it had written")
-    standing = [f"{setting} ({why})" for setting, why in released.pending.items()]
-    left = f"; no move was started, but these settings may still be set: {'; '.join(standing)}. "
+    standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
+    _, *named = (part for one in standing for part in ("; ", one))
+    left = "; no move was started, but these settings may still be set: "
     return Incomplete(
-        (error, left, NextStep.ABORT, f" restores them ({place})"),
-        done=[str(change.setting) for change in released.restored],
-        undone=standing,
+        (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them ({place})"),
+        done=[str(change.setting) for change in restoration.restored],
+        undone=list(map(str, standing)),
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kquota.errors import Parameter, Refused
+from kquota.errors import NextStep, Parameter, Refused, StepFor
 from kquota.list_text import few, joined
 from kquota.measure import counted
-from kquota.reassign.moves import Move, PartitionReplicas
+from kquota.reassign.moves import Move, PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
+from kquota.reassign.run import Run, recreated
 from kquota.reassign.words import EXISTING
-from kquota.terms import TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 _SHOWN = 5
 
@@ -23,40 +24,79 @@ def check_names(plan: Plan, found: Snapshot) -> None:
         if topic not in topics:
             raise Refused(f"Topic {topic} not found. Remove it from the plan or correct its name. Nothing was written")
     if missing := [name for name in plan.targets if name not in found.partitions]:
-        raise Refused(f"Unable to find partition: {named(missing)}. Remove it from the plan. Nothing was written")
+        them = "it" if len(missing) == 1 else "them"
+        raise Refused(f"Unable to find partition: {named(missing)}. Remove {them} from the plan. Nothing was written")
 
 
-def check_brokers(moving: Sequence[Move], found: Snapshot) -> None:
-    """Raise Refused unless every broker that a new move needs is alive.
+def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
+    """Raise Refused unless every broker that a new move needs is alive. `known` is the open run of these moves.
 
     Moves that are already submitted are not checked: if a broker died during a move, the other moves still continue.
     """
     wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
+        broker, rest = unknown[0], ", or use a plan without this broker"
+        if known is not None and known.aborting:
+            rest = ", because the run cannot be undone without this broker"
+            if names := [name for name in known.goal.targets if _needs(broker, name, found)]:
+                rest += f". Without it, {named(names)} can only get a leader by an unclean election, which loses data"
         raise Refused(
-            f"Unknown broker id {unknown[0]} (live brokers: {joined(sorted(found.alive))}). "
-            f"Start broker {unknown[0]} or remove it from the plan. Nothing was written"
+            f"Unknown broker id {broker} (live brokers: {joined(sorted(found.alive))}). Start broker {broker}{rest}. "
+            "Nothing was written"
         )
 
 
-def check_running(moving: Sequence[Move], found: Snapshot, *, resumed: bool, additional: bool) -> None:
-    """Raise Refused while other moves run, unless the caller allows `additional` moves.
+def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
+    """Return whether a partition has no leader, and `broker` has its only replica that may be in sync."""
+    now = found.partitions.get(name)
+    return now is not None and now.leader is None and broker in now.replicas and set(now.isr) <= {broker}
 
-    If `resumed` is true, an open run of this plan is recorded, and the running moves of this run do not count. If this
-    run has nothing left to submit, other moves are also accepted, for example to change its rate.
+
+def foreign_moves(moving: Sequence[Move], found: Snapshot, known: Run | None) -> tuple[TopicPartition, ...]:
+    """Return the running moves that are not moves of `known`, the open run of this plan.
+
+    The moves of this run are those to its plan and to its rollback plan. If the run has nothing left to submit, the
+    result is empty, because other moves do not prevent, for example, a change of its rate.
     """
-    submitted = {move.partition for move in moving if move.submitted}
-    foreign = found.running.keys() - submitted if resumed else found.running.keys()
-    only_rates = resumed and len(submitted) == len(moving)
-    if foreign and not additional and not only_rates:
+    if known is not None and all(move.submitted for move in moving):
+        return ()
+    return tuple(name for name, now in found.running.items() if now.target not in _targets(known, name))
+
+
+def check_running(moving: Sequence[Move], found: Snapshot, known: Run | None, *, additional: bool) -> None:
+    """Raise Refused while there are `foreign_moves`, unless the caller allows `additional` moves."""
+    if not additional and foreign_moves(moving, found, known):
         raise Refused(EXISTING)
 
 
-def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[TopicPartition, Sequence[int]]) -> None:
-    """Raise Refused for a partition that is already moving to another target, unless `own` has that other target."""
+def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
+    """Raise Refused for a partition that another open run has not submitted yet, and would move to other replicas.
+
+    The other run would later submit it over the move of this plan, when it is resumed or its next wave starts. It never
+    submits partitions of a topic that was created again after it began.
+    """
+    for run in others:
+        new = recreated(run, found.topic_ids)
+        waiting = [name for name in run.waiting if name in plan.targets and name.topic not in new]
+        met = [name for name in waiting if plan.targets[name] != run.goal.targets[name]]
+        if met:
+            raise Refused(
+                f"run {run.id}: {counted(len(met), 'move')} of this run would later override the plan, because the run "
+                f"has not submitted {'it' if len(met) == 1 else 'them'} yet ({named(met)}). Continue the run with ",
+                StepFor(NextStep.RESUME_RUN, run.id),
+                ", undo it with ",
+                StepFor(NextStep.ABORT_RUN, run.id),
+                ", or give ",
+                Parameter("force"),
+                ". Nothing was written",
+            )
+
+
+def check_overridden(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
+    """Raise Refused for a partition that is already moving to another target, unless it is a target of `known`."""
     for move in moving:
         now = found.partitions[move.partition]
-        if now.moving and not move.submitted and now.target != own.get(move.partition):
+        if now.moving and not move.submitted and now.target not in _targets(known, move.partition):
             raise Refused(
                 f"{move.partition} is already moving to {joined(now.target)}. Cancel that move first, or give ",
                 Parameter("force"),
@@ -64,13 +104,19 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, own: Mapping[Topic
             )
 
 
-def check_leaders(moving: Sequence[Move], found: Snapshot) -> None:
-    """Raise Refused for a copy of a partition that has no leader to copy from."""
+def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
+    """Raise Refused for a new copy of a partition that has no leader to copy from. `known` is as in `check_brokers`.
+
+    Moves that are already submitted are not checked, because they start by themselves when the partition has a leader.
+    """
     for move in moving:
-        if move.destinations and found.partitions[move.partition].leader is None:
+        if move.destinations and not move.submitted and found.partitions[move.partition].leader is None:
+            rest = ", or use a plan without this partition"
+            if known is not None:
+                rest = ". An unclean election of another replica loses data"
             raise Refused(
-                f"{move.partition} has no leader, so no copy of it can start. Start one of the brokers "
-                f"{joined(move.sources)}, or remove the partition from the plan. Nothing was written"
+                f"{move.partition} has no leader, so no copy of it can start. Start a broker that has an in-sync "
+                f"replica (replicas: {joined(move.sources)}){rest}. Nothing was written"
             )
 
 
@@ -84,12 +130,12 @@ def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, for
     """
     now = found.partitions[move.partition]
     if now.moving and now.target not in own and not force:
-        return f"another client is moving it to {joined(now.target)}"
+        return f"another client has started a move to {joined(now.target)}"
     cancels = now.moving and not move.destinations
     if not cancels and (dead := [broker for broker in move.target if broker not in found.racks]):
         return f"broker {min(dead)} is dead"
     if move.destinations and now.leader is None:
-        return "it has no leader"
+        return "there is no leader to copy from"
     return None
 
 
@@ -109,14 +155,14 @@ def check_return(
 ) -> None:
     """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
-    Without a live replica in sync, the partition has no leader. With fewer than min.insync.replicas, the leader rejects
-    writes with acks=all. A cancellation that keeps every live in-sync replica, if there is one, is not refused, because
-    it makes nothing worse.
+    Without a live replica in sync, the partition has no leader. With fewer than `min.insync.replicas`, the leader
+    rejects writes with `acks=all`. A cancellation is not refused if at least one live replica is in sync and all such
+    replicas stay, because it makes nothing worse.
     """
     for name, now in going_back.items():
         in_sync = {broker for broker in now.isr if broker in found.alive}
         left = in_sync & set(now.before)
-        least = max(1, min(minimum_in_sync.get(name.topic, 1), len(now.before)))
+        least = required_in_sync(now, minimum_in_sync.get(name.topic, 1))
         if len(left) < least and (not left or len(left) < len(in_sync)):
             raise Refused(
                 f"{name}: the cancellation would leave too few replicas in sync (in sync: "
@@ -125,6 +171,21 @@ def check_return(
                 Parameter("force"),
                 ". Nothing was written",
             )
+
+
+def required_in_sync(now: PartitionReplicas, minimum: int) -> int:
+    """Return how many replicas must be in sync: `minimum` (`min.insync.replicas`), but at least 1.
+
+    The result is at most the number of replicas before a move, because a partition has lost no replica if all of them
+    are in sync.
+    """
+    return max(1, min(minimum, len(now.before)))
+
+
+def _targets(run: Run | None, name: TopicPartition) -> tuple[Replicas, ...]:
+    """Return the replicas to which the run moves a partition, in both directions."""
+    plans = () if run is None else (run.plan, run.rollback)
+    return tuple(plan.targets[name] for plan in plans if name in plan.targets)
 
 
 def named(partitions: Collection[TopicPartition]) -> str:

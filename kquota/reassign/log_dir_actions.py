@@ -8,13 +8,13 @@ from typing import Final
 
 from kquota.errors import KquotaError, Unknown, Unreachable
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import LogDirReading, Wanted
+from kquota.reassign.log_dirs import LogDirReading, WantedLogDirs
 from kquota.reassign.port import Clock, ReplicaDirs
 from kquota.terms import ReplicaId
 
 TIMEOUT: Final = 10.0
-"""The longest wait, in seconds, until brokers begin to move replicas, as in Kafka's --timeout. A broker creates a new
-replica only after a while.
+"""The longest wait, in seconds, until brokers begin to move replicas, as in Kafka's `--timeout`. kquota waits because
+a broker creates a new replica only after a while.
 """
 _STEP: Final = 0.1
 
@@ -24,19 +24,19 @@ class Started:
     """The replicas that have `begun` to move now, those that brokers `refused` (with the errors), and those that are
     still `waiting` at the end (with the reasons).
 
-    Replicas that were already in their log dir, or already moving there, are in none of these groups.
+    Replicas that were already in their wanted log dir, or already moving there, are in none of these groups.
     """
 
-    begun: Wanted = field(default_factory=dict)
+    begun: WantedLogDirs = field(default_factory=dict)
     refused: Mapping[ReplicaId, KquotaError] = field(default_factory=dict)
     waiting: Mapping[ReplicaId, str] = field(default_factory=dict)
 
 
-def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ()) -> LogDirReading:
+def check(dirs: ReplicaDirs, wanted: WantedLogDirs, others: Collection[ReplicaId] = ()) -> LogDirReading:
     """Return the log dirs of the wanted replicas and of `others`. Call this before the first write of a run.
 
-    Raises Refused for a wanted log dir that does not exist or accepts no replica, and Unreachable if a broker of a
-    wanted replica does not report its log dirs.
+    Raises Refused if a replica must move to a log dir that does not exist or accepts no replica, and Unreachable if a
+    broker of a wanted replica does not report its log dirs.
     """
     reading = dirs.read({*wanted, *others})
     log_dirs.check(wanted, reading)
@@ -49,7 +49,7 @@ def check(dirs: ReplicaDirs, wanted: Wanted, others: Collection[ReplicaId] = ())
     return reading
 
 
-def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
+def announce(dirs: ReplicaDirs, wanted: WantedLogDirs, reading: LogDirReading) -> None:
     """Request the log dirs of new replicas before the reassignment is submitted, so that brokers create the replicas
     there.
 
@@ -63,7 +63,11 @@ def announce(dirs: ReplicaDirs, wanted: Wanted, reading: LogDirReading) -> None:
 
 
 def start(
-    dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT, before: LogDirReading | None = None
+    dirs: ReplicaDirs,
+    clock: Clock,
+    wanted: WantedLogDirs,
+    timeout: float = TIMEOUT,
+    before: LogDirReading | None = None,
 ) -> Started:
     """Ask brokers to move every wanted replica into its log dir, and wait up to `timeout` seconds until all moves
     begin.
@@ -72,16 +76,39 @@ def start(
     The wait includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is
     the reading of `check`. Replicas that were already moving in this reading do not count as begun.
     """
-    return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.unasked(wanted, reading), timeout, before)
+    return _ask(
+        dirs,
+        clock,
+        wanted.keys(),
+        lambda reading: log_dirs.unasked(wanted, reading),
+        timeout,
+        before,
+        late="has not begun",
+    )
 
 
-def cancel(dirs: ReplicaDirs, clock: Clock, wanted: Wanted, timeout: float = TIMEOUT) -> Started:
+def cancel(dirs: ReplicaDirs, clock: Clock, wanted: WantedLogDirs, timeout: float = TIMEOUT) -> Started:
     """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    This is Kafka's --cancel. In the result, `begun` has the copies that were stopped. A copy that ends before kquota
+    This is Kafka's `--cancel`. In the result, `begun` has the copies that were stopped. A copy that ends before kquota
     stops it is in none of the groups.
     """
-    return _ask(dirs, clock, wanted.keys(), lambda reading: log_dirs.back(wanted, reading), timeout, None)
+    return _ask(
+        dirs,
+        clock,
+        wanted.keys(),
+        lambda reading: log_dirs.back(wanted, reading),
+        timeout,
+        None,
+        late="has not stopped",
+    )
+
+
+def would_cancel(dirs: ReplicaDirs, wanted: WantedLogDirs) -> Started:
+    """Return the result that `cancel` would have if every broker that answers stops its copies at once."""
+    reading = dirs.read(wanted.keys())
+    silent = {replica: reading.silent[replica[1]] for replica in wanted if replica[1] in reading.silent}
+    return Started(begun=log_dirs.back(wanted, reading), waiting=silent)
 
 
 def _ask(
@@ -91,8 +118,13 @@ def _ask(
     todo: Callable[[LogDirReading], Mapping[ReplicaId, str]],
     timeout: float,
     before: LogDirReading | None,
+    *,
+    late: str,
 ) -> Started:
-    """Send the remaining requests after each reading, until none remain for brokers that answer or the time is up."""
+    """Send the remaining requests after each reading, until none remain for brokers that answer or the time is up.
+
+    `late` is the reason for a replica of a broker that answers, but does not act in time.
+    """
     give_up = clock.monotonic() + timeout
     refused: dict[ReplicaId, KquotaError] = {}
     reading = dirs.read(replicas)
@@ -108,7 +140,7 @@ def _ask(
         if left:
             clock.sleep(_STEP)
     silent = {replica: reading.silent[replica[1]] for replica in replicas if replica[1] in reading.silent}
-    waiting = {**dict.fromkeys(left, "has not begun"), **silent}
+    waiting = {**dict.fromkeys(left, late), **silent}
     ended = {*refused, *waiting, *log_dirs.unasked(fresh, reading)}
     begun = {replica: path for replica, path in sorted(fresh.items()) if replica not in ended}
     return Started(begun=begun, refused=refused, waiting=dict(sorted(waiting.items())))

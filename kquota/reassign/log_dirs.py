@@ -14,13 +14,13 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
-Wanted: TypeAlias = Mapping[ReplicaId, str]
+WantedLogDirs: TypeAlias = Mapping[ReplicaId, str]
 """The log dir for each replica. Replicas that may be in any log dir are not listed."""
 
 ZOOKEEPER: Final = "bootstrap-server needs to be provided when replica reassignments are present."
-"""The error of Kafka 2.8: only brokers know their log dirs, and ZooKeeper does not."""
+"""The error of Kafka 2.8 for log dirs over ZooKeeper, which does not store the log dirs of brokers."""
 NONE_ACTIVE: Final = "None of the specified partition moves are active."
-"""The line of --cancel if no replica is moving. Kafka's tools omit the newline at its end, but kquota writes it."""
+"""The line of `--cancel` if no replica is moving. Kafka's tools omit the newline at its end, but kquota writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
     return replace(plan, log_dirs=current(reading, replicas(plan)))
 
 
-def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
+def unsettled(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
     """Return the wanted replicas that are moving, in another log dir, missing or unknown."""
     return {
         replica: path
@@ -122,8 +122,8 @@ def unsettled(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     }
 
 
-def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are neither in their wanted log dir nor on the way to it."""
+def unasked(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
+    """Return the wanted replicas that will not be in their wanted log dir without another request."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -131,7 +131,7 @@ def unasked(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     }
 
 
-def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
+def back(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
     """Return the wanted replicas that are being copied, with their current log dir. A request for this log dir ends the
     copy.
     """
@@ -143,9 +143,10 @@ def back(wanted: Wanted, reading: LogDirReading) -> dict[ReplicaId, str]:
     }
 
 
-def check(wanted: Wanted, reading: LogDirReading) -> None:
-    """Raise Refused for a log dir that its broker does not have, or that accepts no replica. Log dirs of silent brokers
-    are not checked. Call this before any write.
+def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
+    """Raise Refused if a replica must move to a log dir that its broker does not have, or that accepts no replica.
+
+    Log dirs of silent brokers are not checked. Call this before any write.
     """
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:
@@ -173,15 +174,17 @@ def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
 
 
 def statuses(
-    wanted: Wanted,
+    wanted: WantedLogDirs,
     reading: LogDirReading,
     partitions: Mapping[TopicPartition, PartitionReplicas],
     running: Collection[TopicPartition],
 ) -> tuple[LogDirStatus, ...]:
     """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition.
 
-    `partitions` and `running` are the arguments of `progress.statuses`, read at the same time. The replica of a
-    partition that is still moving may not exist yet. A replica that the partition no longer has will never exist.
+    `partitions` and `running` are from the same snapshot, as in `progress.statuses`. While a partition is moving, its
+    replica may not exist yet, so every state except COMPLETED counts as in progress. After the move, a replica that is
+    missing or at rest in another log dir has ended elsewhere, and so has one on a silent broker if the partition no
+    longer has it.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):
@@ -243,8 +246,8 @@ def throttle_set(rate: ByteRate) -> str:
     return f"The replica-alter-dir throttle limit was set to {rate} B/s"
 
 
-def started_lines(moves: Wanted) -> str:
-    """Return the last lines of --execute, which --cancel also prints. Kafka ends each line with a space."""
+def started_lines(moves: WantedLogDirs) -> str:
+    """Return the last lines of `--execute`, which `--cancel` also prints. Kafka ends each line with a space."""
     return "\n".join(
         f"Successfully started moving log directory to {moves[partition, broker]} for replica {partition} "
         f"with broker {broker} "
@@ -268,7 +271,7 @@ def failed(errors: Mapping[ReplicaId, object]) -> str:
 
 
 def status_lines(found: Iterable[LogDirStatus]) -> str:
-    """Return the lines of --verify for log dirs.
+    """Return the lines of `--verify` for log dirs.
 
     Without log dirs, the text is empty and prints as Kafka's empty line.
     """

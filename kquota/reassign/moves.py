@@ -37,7 +37,7 @@ class PartitionReplicas:
 
     @property
     def before(self) -> Replicas:
-        """The replicas before the running move, possibly in another order, or the current replicas without a move."""
+        """The replicas before the running move (possibly in another order), or the current replicas without a move."""
         return tuple([b for b in self.replicas if b not in self.adding]) if self.adding else self.replicas
 
     @property
@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 
 def moves(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> tuple[Move, ...]:
-    """Return the moves of existing partitions that differ from the plan or are moving, in the order of the plan."""
+    """Return a move for each existing partition that differs from the plan or is moving, in the order of the plan."""
     return tuple(
         _move(name, now, target)
         for name, target in plan.targets.items()
@@ -85,7 +85,7 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     """Return the throttled replica list entries of the moves, `partition:broker`, sorted as strings (KIP-73).
 
     The leader list has every replica before the move, because each of them may become the leader. The follower list has
-    the new replicas. A partition without new replicas copies nothing and gets no entries, because its in-sync followers
+    the new replicas. A partition without new replicas copies nothing. It gets no entries, because its in-sync followers
     would only use up the rate. `moving` are moves of one plan, so no entry occurs twice.
     """
     leaders: defaultdict[str, list[str]] = defaultdict(list)
@@ -93,7 +93,7 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Intern the entries, because topics have equal entries, and 100,000 partitions would otherwise need 25 MB.
+            # Intern the entries, because many topics have equal ones: 100,000 partitions would otherwise need 25 MB.
             leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
             followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
     return {

@@ -30,7 +30,7 @@ _PROPOSED: Final = "Proposed partition reassignment configuration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The target replicas of each partition, the preferred leader first, ordered by topic and partition.
+    """The target replicas of each partition, with the preferred leader first. The partitions are sorted.
 
     `log_dirs` has the log dir of each replica for which the plan names one.
     """
@@ -51,7 +51,7 @@ class Plan:
         return "".join(self.pieces())
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text in pieces, because the text of 100,000 partitions has 9 MB, and each copy needs 9 MB more."""
+        """Yield the text in pieces, because the text of 100,000 partitions takes 9 MB, and each copy another 9 MB."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
         for (topic, number), replicas in self.targets.items():
@@ -87,39 +87,44 @@ def plan_hash(plan: Plan) -> str:
     return digest.hexdigest()[:12]
 
 
+class UnknownKeys(Invalid):
+    """An entry of a recorded plan has keys that only another version of kquota knows."""
+
+
 def of_record(document: Any) -> Plan:
     """Return the plan from the JSON object of `Plan.text`, also if `plain_entry` has already read its entries.
 
-    The plan may be empty. Raises Invalid for an object that is not a valid entry, and for a repeated entry. Raises
-    KeyError, TypeError or AttributeError for JSON of another form.
+    The plan may be empty. Raises UnknownKeys for an entry with keys that this kquota does not know, because a host that
+    writes the run again would lose them. Raises Invalid for an object that is not a valid entry, and for a second entry
+    of the same partition. Raises KeyError, TypeError or AttributeError for JSON of another form.
     """
     topics: dict[str, str] = {}
-    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    log_dirs: dict[ReplicaId, str] = {}
+    builder = _Builder()
     for entry in document["partitions"]:
         target = entry if isinstance(entry, tuple) else plain_entry(entry, topics)
-        if not isinstance(target, tuple) or target[0] in targets:
+        if not isinstance(target, tuple) and (unknown := entry.keys() - _KNOWN):
+            keys = cut(", ".join(map(json.dumps, sorted(unknown))))
+            raise UnknownKeys(f"the recorded plan has unknown keys ({keys}). Use the version of kquota that wrote it")
+        if not isinstance(target, tuple) or not builder.add(target):
             raise Invalid(f"the recorded plan has an entry that kquota did not write: {brief(entry)}")
-        partition, replicas, chosen = target
-        targets[partition] = replicas
-        log_dirs.update(chosen)
-    return Plan(targets=targets, log_dirs=log_dirs)
+    return builder.plan()
 
 
 def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
-    """Read a plan in the JSON of kafka-reassign-partitions from a file, a pipe or stdin (`-`). Raises Invalid.
+    """Read a plan in the JSON of kafka-reassign-partitions from a file, a pipe or stdin (`-`).
 
-    `warn` receives a warning about fields that neither kquota nor Kafka's tools read.
+    `warn` receives a warning about fields that neither kquota nor Kafka's tools read. Raises Invalid if the input
+    cannot be read or is not a valid plan.
     """
     text, name = text_file.read(path, "a reassignment JSON file")
     return parse(text, name, warn)
 
 
 def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
-    """Parse a plan. As in Kafka, a missing version means 1, and missing log_dirs mean "any".
+    """Parse a plan. As in Kafka, a missing version means 1, and missing `log_dirs` mean "any".
 
-    Raises Invalid with a message that begins with `where` (the file name or `stdin`). If the error has a position, line
-    and column or the JSON path follow. `warn` is the same as for `read`.
+    Raises Invalid if the text is not a valid plan. The message begins with `where` (the file name or `stdin`). If the
+    error has a position, the line and column or the JSON path follow. `warn` is the same as for `read`.
     """
     unread: set[str] = set()
     found = _load(text, where, unread)
@@ -130,21 +135,17 @@ def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -
     entries = partitions.list()
     if not entries:
         raise Invalid(f"{where}: Partition reassignment list cannot be empty")
-    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    log_dirs: dict[ReplicaId, str] = {}
+    builder = _Builder()
     unread |= found.fields().keys() - {"version", "partitions"}
     for n, entry in enumerate(entries):
-        target = entry if isinstance(entry, tuple) else _target(partitions.item(n), unread)
-        partition, replicas, chosen = cast(_Target, target)
-        if partition in targets:
-            raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {partition}")
-        targets[partition] = replicas
-        log_dirs.update(chosen)
+        target = cast(_Target, entry if isinstance(entry, tuple) else _target(partitions.item(n), unread))
+        if not builder.add(target):
+            raise partitions.item(n).wrong(f"Partition reassignment contains duplicate topic partitions: {target[0]}")
         entries[n] = None  # free the memory of the entry, because a plan may have a million entries
     if unread:
         fields = cut(", ".join(map(json.dumps, sorted(unread))))
         warn(f"{where}: kquota and Kafka ignore {fields}. Check the spelling of each field")
-    return Plan(targets=targets, log_dirs=log_dirs)
+    return builder.plan()
 
 
 def _load(text: str, where: str, unread: set[str]) -> Value:
@@ -184,6 +185,26 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 _NO_LOG_DIRS: Final[Mapping[ReplicaId, str]] = {}
 _Target: TypeAlias = tuple[TopicPartition, tuple[BrokerId, ...], Mapping[ReplicaId, str]]
 """A partition, its replicas, and the log dirs that the file names for them."""
+
+
+class _Builder:
+    """Collects the targets of a plan."""
+
+    def __init__(self) -> None:
+        self._targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        self._log_dirs: dict[ReplicaId, str] = {}
+
+    def add(self, target: _Target) -> bool:
+        """Add a target, or return False if the plan already has one for its partition."""
+        partition, replicas, log_dirs = target
+        if partition in self._targets:
+            return False
+        self._targets[partition] = replicas
+        self._log_dirs.update(log_dirs)
+        return True
+
+    def plan(self) -> Plan:
+        return Plan(targets=self._targets, log_dirs=self._log_dirs)
 
 
 def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict[str, Any]:

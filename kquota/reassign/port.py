@@ -1,4 +1,4 @@
-"""The ports of a move: a cluster, its record of runs and its log dirs, which `stores` implements, and a clock."""
+"""The ports of a move: a cluster, its record of runs, its log dirs, and a clock (which `stores` does not implement)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ class Snapshot:
 
     `racks` has the rack of each live broker, or None if it has none or the rack is unknown. A topic that does not exist
     has no partitions and no id here. Kafka before 2.8 has no topic ids. Partitions and running moves are sorted by
-    name. The leaders and in-sync replicas in `running` may be unknown.
+    name. The leaders and in-sync replicas in `running` may be unknown. `not_begun` are running moves that were
+    submitted over ZooKeeper, but that the controller has not begun. Over brokers it is empty, because the controller
+    itself accepts a move and begins it.
     """
 
     racks: Mapping[BrokerId, str | None]
     partitions: Mapping[TopicPartition, PartitionReplicas]
     running: Mapping[TopicPartition, PartitionReplicas]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    not_begun: frozenset[TopicPartition] = frozenset()
 
     @property
     def alive(self) -> frozenset[BrokerId]:
@@ -47,8 +50,8 @@ class Overwritten:
 class MoveCluster(Protocol):
     """The reads and writes of a move on one cluster.
 
-    Every method may raise Unreachable, after a bounded time, and Refused if the cluster refuses the request. A write
-    raises Busy if another process has taken over the lock.
+    Every method may raise Unreachable if the cluster does not answer within a bounded time, and Refused if the cluster
+    refuses the request. A write raises Busy if another process has taken over the lock.
     """
 
     @property
@@ -60,7 +63,7 @@ class MoveCluster(Protocol):
     @property
     def stale_seconds(self) -> float:
         """For this many seconds after the end of a move, or longer on a busy machine, `snapshot` may show old and new
-        replicas together. The value is 0.0 if it cannot.
+        replicas together. The value is 0.0 if `snapshot` never does this.
 
         The controller sees the end of a move at once. A broker sees it with its next fetch of the metadata (KRaft: 0.3
         s measured).
@@ -77,8 +80,8 @@ class MoveCluster(Protocol):
         """Return the dynamic value of each setting, or None if it is unset. Static and default values do not count.
 
         A setting of a topic that does not exist is unset. A setting of a dead broker is unknown, not unset, so it is
-        absent from the answer, except over ZooKeeper. The same is true if a broker cannot read the setting. A read may
-        still show the value before the last write (KRaft: usually for 0.3 s).
+        absent from the answer, except over ZooKeeper. A setting that cannot be read for another reason is also absent.
+        A read may still show the value before the last write (KRaft: usually for 0.3 s).
         """
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
@@ -93,21 +96,21 @@ class MoveCluster(Protocol):
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        """Write settings of dead brokers that cannot be read, whatever their values are. None deletes the key.
+        """Write settings of dead brokers without a read, because only a live broker reports them. None deletes the key.
 
-        On KRaft the controllers accept them, and the broker reads them when it starts. Returns the error of each
-        setting whose write failed or is uncertain. A setting of a live broker is not written, and also has an error.
-        Raises Unreachable if no controller answers or the cluster runs on ZooKeeper, and Refused if the controllers do
-        not accept this client.
+        On KRaft, the controllers accept the settings, and a broker reads its settings when it starts. Returns the error
+        of each setting whose write failed or is uncertain. A setting of a live broker is not written, and also has an
+        error. Raises Unreachable if no controller answers or the cluster runs on ZooKeeper, and Refused if the
+        controllers do not accept this client.
         """
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return min.insync.replicas of each topic. A topic whose value the cluster does not report has 1 or is left
+        """Return `min.insync.replicas` of each topic. A topic whose value the cluster does not report has 1 or is left
         out.
         """
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit moves, including moves of moving partitions. Return the cluster's error for each move that it refused.
+        """Submit moves, also of partitions that are moving. Return the cluster's error for each move that it refused.
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
@@ -118,8 +121,8 @@ class MoveCluster(Protocol):
 class Runs(Protocol):
     """The record of runs on one cluster. A write must survive a power failure once its method has returned.
 
-    If the record is shared, each read and write may raise Unreachable, and Busy if another process has taken over the
-    lock.
+    If the record is shared, each read and write may raise Unreachable if the record does not answer, and Busy if
+    another process has taken over the lock.
     """
 
     @property
@@ -181,7 +184,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredLogDirs:
-    """The answers of brokers to a request for log dirs. Replicas in neither group are in the log dir or moving to it.
+    """The answers to a request for log dirs. A replica in neither field is in the requested log dir or moving to it.
 
     `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
     creates the replica in the requested log dir.

@@ -13,15 +13,16 @@ from kquota.reassign.log_dirs import LogDirReading
 from kquota.reassign.moves import Move, Replicas, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.run import Run, at_rate, covers, on_new_topics, others_than, recreated, taking, without_topics
+from kquota.reassign.restoring import taking, without_topics
+from kquota.reassign.run import Run, at_rate, covers, others_than, recreated
 from kquota.reassign.throttle_writes import World, read
-from kquota.reassign.wave import NO_SIZES, MoveLimits, first_full, lists_of, no_room, too_long, wanted, wave
+from kquota.reassign.wave import NO_SIZES, ListFull, MoveLimits, first_full, lists_of, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, BrokerId, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
-"""The maximum number of snapshots that may differ from the previous one before kquota stops with an error."""
+"""kquota stops with an error after this many snapshots, if each of them differs from the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,11 @@ class Asked:
     """The options of the operator besides the plan. Rates are bytes per second. A rate of None keeps the throttle of an
     open run of the plan, and means no throttle for a new run.
 
-    With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force` overrides moves
-    of the plan's partitions to other targets, and skips `guard.check_return`. `reason` is recorded with a new run.
-    `limits` replace the limits of an open run, and None keeps them. `sizes` are needed for a limit on the bytes in
-    flight.
+    With `additional`, other moves may be running. With `same_replication_factor`, the plan must keep every replication
+    factor. With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force`
+    overrides moves of the plan's partitions to other targets, and skips `guard.check_return` and `guard.check_waiting`.
+    `reason` is recorded with a new run. `limits` of None keep the limits of an open run, and mean no limits for a new
+    run. `sizes` are needed for a limit on the bytes in flight.
     """
 
     throttle: ByteRate | None = None
@@ -50,8 +52,9 @@ class Asked:
 class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
-    `known` is the open run of this plan, or None. `run` is None if there is nothing to do. `wave` has the moves to
-    submit first, including moves that are already running. `log_dirs` has each replica that `reading` does not show at
+    `known` is the open run of this plan, or None. `turned` means that it was being undone, and is not any more. This
+    must be recorded even if nothing moves. `run` is None if there is nothing to do. `wave` has the moves to submit
+    first, including moves that are already running. `log_dirs` has each replica that `reading` does not show at
     rest in its wanted log dir, with this log dir. `applied` are the options, without throttles that would have no
     effect on this plan.
     """
@@ -62,6 +65,7 @@ class Prepared:
     found: Snapshot
     known: Run | None
     run: Run | None
+    turned: bool = False
     moving: tuple[Move, ...] = ()
     wave: tuple[Move, ...] = ()
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
@@ -76,7 +80,8 @@ class Prepared:
 def prepare(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
-    """Return the prepared run after all checks. Writes nothing. Raises Refused, or the errors of the ports.
+    """Return the prepared run after all checks. Writes nothing. Raises Refused if a check fails, and the errors of the
+    ports.
 
     `dirs` is needed for a plan that names log dirs. Without it, the log dirs are ignored.
     """
@@ -87,18 +92,23 @@ def prepare(
     known = covers(plan, unfinished)
     if known is None:
         found = _confirmed(cluster, clock, plan, found, began)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, unfinished), sizes=asked.sizes)
+    others = others_than(known, unfinished)
+    if known is None and not asked.force:
+        guard.check_waiting(plan, found, others)
+    world = World(cluster=cluster, runs=runs, clock=clock, others=others, sizes=asked.sizes)
     back, reading = rollback(plan, found.partitions), None
     if dirs is not None and plan.log_dirs:
         reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
-    if known is not None and known.aborting and plan.targets != known.goal.targets:
+    turned = known is not None and known.aborting and plan.targets != known.goal.targets
+    if known is not None and turned:
         # The run is moving back, but the operator requests its plan again.
         known = replace(known, aborting=False, handed_over=frozenset())
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # the new plan may name other log dirs
-        known = on_new_topics(known, found.topic_ids, back)
-    return _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
+        known = _on_new_topics(known, found.topic_ids, back)
+    prepared = _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
+    return replace(prepared, turned=turned)
 
 
 def prepare_again(
@@ -139,12 +149,12 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Return the first snapshot that shows the same replicas as the previous snapshot, beginning with `found`, which
-    was read at `began`.
+    """Read snapshots until two successive ones show the same replicas, and return the last. The first one is `found`,
+    which was read at `began`.
 
     The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
-    snapshots are `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if the replicas
-    change in every snapshot.
+    snapshots are at least `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if each of
+    `_LOOKS` further snapshots shows other replicas.
     """
     if not cluster.stale_seconds:
         return found
@@ -225,6 +235,20 @@ def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId,
     )
 
 
+def _on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
+    """Return the run that continues after topics were recreated. `back` has the rollback replicas of these topics."""
+    recreated_topics = recreated(run, topic_ids)
+    if not recreated_topics:
+        return run
+    anew = {name: replicas for name, replicas in back.targets.items() if name.topic in recreated_topics}
+    return replace(
+        without_topics(run, recreated_topics),
+        rollback=replace(run.rollback, targets={**run.rollback.targets, **anew}),
+        topic_ids={**run.topic_ids, **{topic: topic_ids[topic] for topic in recreated_topics}},
+        handed_over=run.handed_over - anew.keys(),
+    )
+
+
 def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) -> Run:
     begun = world.clock.now()
     on_record = {name for other in world.others for name in other.goal.targets}
@@ -267,15 +291,14 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
             Parameter("bootstrap_server"),
             ". Nothing was written",
         )
-    guard.check_brokers([move for move in moving if move.partition not in going_back], found)
+    guard.check_brokers([move for move in moving if move.partition not in going_back], found, known)
     if going_back and not asked.force:
         topics = sorted({name.topic for name in going_back})
         guard.check_return(going_back, found, cluster.minimum_in_sync(topics))
-    guard.check_running(moving, found, resumed=known is not None, additional=asked.additional)
+    guard.check_running(moving, found, known, additional=asked.additional)
     if not asked.force:
-        own = {} if known is None else {**known.rollback.targets, **known.plan.targets}
-        guard.check_overridden(moving, found, own)
-    guard.check_leaders(moving, found)
+        guard.check_overridden(moving, found, known)
+    guard.check_leaders(moving, found, known)
 
 
 def _limits(
@@ -291,7 +314,7 @@ def _limits(
         limits |= {setting: (str(run.rate_on(setting)),) for setting in settings}
         notes = tuple(
             f"broker {broker} is dead, so kquota sets no throttle rate on it. If it starts during the move, it can "
-            "send copies without a throttle"
+            "send or receive copies without a throttle of its own"
             for broker in brokers
             if broker not in found.alive
         )
@@ -308,7 +331,7 @@ def _first_wave(
     asked: Asked,
     limits: MoveLimits,
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
-    """Return the moves to submit first, with their list entries. Raises Refused if no move fits into its lists."""
+    """Return the moves to submit first, with their list entries. Raises ListFull if no move fits into its lists."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
     largest = world.cluster.largest_submission
@@ -316,10 +339,5 @@ def _first_wave(
     if largest is not None and any(move.submitted for move in moving):
         chosen = tuple(move for move in chosen if move.submitted)
     if not chosen and (full := first_full(moving, by_entries)):
-        raise Refused(
-            no_room(full),
-            ", or give ",
-            Parameter("throttle_whole_topics"),
-            " to throttle the whole topic. Nothing was written",
-        )
+        raise ListFull(full, ", so nothing was written")
     return chosen, wanted(chosen, whole) if lists else {}

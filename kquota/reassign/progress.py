@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
-from kquota.terms import TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 
 class Progress(enum.Enum):
-    """The state of a partition or log dir of a plan: done as planned, in progress (for any client), or neither."""
+    """The state of a partition or log dir of a plan: done as planned, in progress (moved by any client) or neither."""
 
     DONE = "done"
     IN_PROGRESS = "in progress"
@@ -43,6 +43,23 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
     else:
         progress = Progress.DONE if replicas == target else Progress.ELSEWHERE
     return PartitionStatus(partition=name, progress=progress, replicas=replicas, target=target)
+
+
+def led_by_others(
+    plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], alive: Collection[BrokerId]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions with the replicas of the plan whose leader is not the preferred one, the first replica,
+    although this replica is in sync and its broker is alive.
+    """
+    return tuple(
+        name
+        for name, target in plan.targets.items()
+        if (now := partitions.get(name)) is not None
+        and now.replicas == target
+        and now.leader != target[0]
+        and target[0] in now.isr
+        and target[0] in alive
+    )
 
 
 def verdict(found: Sequence[PartitionStatus]) -> Progress:

@@ -15,14 +15,13 @@ from kquota.reassign.verification import Verification, verify
 
 
 class RunState(enum.Enum):
-    """The state of a run, according to the cluster and its record."""
+    """The state of an open run, according to the cluster and its record."""
 
     NOT_SUBMITTED = "begun, not submitted"
     WAITING = "under way, some partitions not submitted yet"
     MOVING = "under way"
     ENDED = "ended, but its throttle is still set"
     ABORTING = "being undone"
-    FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +33,7 @@ class Recovery:
 
 
 def state(run: Run, found: Snapshot) -> RunState:
-    """Return the state of the run. `found` must include the topics of the run's plan."""
-    if run.finished is not None:
-        return RunState.FINISHED
+    """Return the state of an open run. `found` must include the topics of the run's plan."""
     if run.aborting:
         return RunState.ABORTING
     moving = any(name in found.running for name in run.plan.targets)
@@ -63,11 +60,13 @@ def recover(
     prepared: Prepared,
     report: Callable[[str], None],
     dirs: ReplicaDirs | None = None,
+    hold_back: Callable[[], str | None] = lambda: None,
 ) -> Recovery:
-    """Continue an interrupted run, and restore the throttle of moves that have ended.
+    """Continue an interrupted run, and restore the throttle of moves that have ended. While `hold_back` returns a
+    reason, no wave after the first one starts.
 
     An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
     """
     runs.update(run)
-    execution = carry_out(prepared, report, dirs)
+    execution = carry_out(prepared, report, dirs, hold_back=hold_back)
     return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal, dirs))

@@ -58,11 +58,11 @@ def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> Runnin
 
 
 def _left(own: Replica, leader: Replica) -> int | None:
-    """Return the bytes left: the difference of the sizes, because a follower stores the same batches as its leader.
+    """Return the bytes that are left, or None if a required offset is unknown.
 
-    Equal offsets mean that nothing is left. If the follower is behind by offsets but not smaller, for example because
-    the log of the leader was compacted, each missing offset counts with the mean size. The result is None if a required
-    offset is unknown.
+    This is usually the difference of the sizes, because a follower stores the same batches as its leader. Nothing is
+    left if the follower has all offsets of the leader. If the follower lacks offsets but is not smaller, for example
+    because the log of the leader was compacted, each missing offset counts with the mean size.
     """
     missing = leader.size - own.size
     if leader.end_offset is None or own.end_offset is None:
@@ -78,7 +78,7 @@ def _left(own: Replica, leader: Replica) -> int | None:
 
 
 def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, RunningCopy]) -> list[LogDir]:
-    """Return the log dirs without the replicas that are still being copied, as if they did not exist yet."""
+    """Return the log dirs as if the replicas that are still being copied did not exist yet."""
     return [
         replace(
             log_dir,
@@ -112,7 +112,7 @@ class MoveUnderWay:
         return _total(copy.left for copy in self.copies.values())
 
     @property
-    def unknown(self) -> int:
+    def unknown_copies(self) -> int:
         """The number of copies whose remaining bytes are unknown."""
         return sum(copy.left is None for copy in self.copies.values())
 

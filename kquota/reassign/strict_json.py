@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
@@ -22,8 +22,8 @@ _LONGEST_NUMBER: Final = 4000
 _MEMORY: Final = 8
 """The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
-"""The maximum number of objects that are kept although they could not be shortened. Objects with the key `root` of
-`load` are counted separately. The first invalid objects are kept, because the error names the first one.
+"""The maximum number of objects that are kept although they could not be shortened. Objects with the key that `load`
+receives as `root` are counted separately. The first invalid objects are kept, because the error names the first one.
 """
 
 
@@ -58,8 +58,8 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if the field is missing. Raises Invalid if both are missing, and as `fields`
-        does.
+        """Return one field, or `default` if the field is missing. Raises Invalid if the field is missing and `default`
+        is None, and as `fields` does.
         """
         fields = self.fields()
         if name not in fields and default is None:
@@ -76,10 +76,6 @@ class Value:
     def item(self, n: int) -> Value:
         """Return the item of a list at this index, counted from 0."""
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
-
-    def items(self) -> Iterator[Value]:
-        """Return the items of a list."""
-        return (self.item(n) for n in range(len(self.list())))
 
     def number(self) -> int:
         """Return a partition number or broker id, from 0 to `HIGHEST_ID`. Raises Invalid for any other value."""
@@ -105,8 +101,8 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid with a message that begins with `where`, then line and column if the error
-    has a position.
+    """Parse a JSON document. Raises Invalid if this fails. The message begins with `where`, then line and column if the
+    error has a position.
 
     `shorten` receives every object without repeated keys, inner ones first. It returns a replacement that needs less
     memory, or the object if it is not a valid entry. `root` is a key of the outermost object, which `shorten` must
@@ -133,7 +129,7 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         decoder = json.JSONDecoder(object_pairs_hook=object_, parse_constant=no_constant)
         value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
     except counted_json.TooMuchMemory:
-        wrong = "is too long for a document without a list of objects"
+        wrong = "is too long, because its values need too much memory"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error

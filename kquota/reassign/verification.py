@@ -1,4 +1,4 @@
-"""The order of reads and writes of --verify: read the state of a plan, and restore the throttle of ended moves."""
+"""The order of reads and writes of `--verify`: read the state of a plan, and restore the throttle of ended moves."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kquota.errors import KquotaError
 from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
-from kquota.reassign.ownership import proven_removals
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.progress import PartitionStatus, Progress, overall, statuses, verdict
-from kquota.reassign.run import Run, covers, held, others_than, part_of, recreated, without_topics
-from kquota.reassign.throttle_writes import (
-    Released,
-    World,
-    clear_dead,
-    record,
-    release,
-    release_ended,
-    write,
-)
+from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, overall, statuses, verdict
+from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
+from kquota.reassign.run import Run, covers, others_than, recreated
+from kquota.reassign.throttle_writes import Restoration, World, clear_dead, record, restore_ended, restore_run, write
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
@@ -41,7 +34,7 @@ _READINGS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The result of --verify. `pending` has settings that are still to be restored, with the reason.
+    """The result of `--verify`. `pending` has settings that are still to be restored, with the reason.
 
     `waiting` are partitions that are not submitted yet, for example because kquota was interrupted. `unknown` are
     throttles that stay set, with their values: another host may have set them, and its runs are not visible on this
@@ -49,15 +42,17 @@ class Verification:
     client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the open runs whose
     settings were cleared. With `too_early`, nothing was cleared, because moves are running. `unread` are dead brokers
     that have replicas of the plan's topics and unknown rates, which an unrecorded run may have set. `undone` is the run
-    of this plan, if the replicas are elsewhere because this run was undone. `unrecorded` is true if the replicas are
-    elsewhere for an unknown reason, because no run of this plan is recorded here.
+    of this plan, if the replicas are elsewhere because this run was undone, or because a later move has moved
+    partitions back. `unrecorded` is true if the replicas are elsewhere for an unknown reason, because no run of this
+    plan is recorded here. `led_by_others` are the partitions that an election would give their preferred leader: the
+    first replica of the plan, or of the rollback plan of a run that was or is being undone.
     """
 
     statuses: tuple[PartitionStatus, ...]
     verdict: Progress
     log_dirs: tuple[log_dirs.LogDirStatus, ...] = ()
     restored: tuple[Change, ...] = ()
-    pending: Mapping[Setting, str] = field(default_factory=dict)
+    pending: Mapping[Setting, KquotaError] = field(default_factory=dict)
     waiting: tuple[TopicPartition, ...] = ()
     run: Run | None = None
     unknown: Mapping[Setting, str] = field(default_factory=dict)
@@ -68,6 +63,7 @@ class Verification:
     unread: tuple[BrokerId, ...] = ()
     undone: Run | None = None
     unrecorded: bool = False
+    led_by_others: tuple[TopicPartition, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -86,8 +82,8 @@ def verify(
 
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
-    written. `clear_all` also removes what Kafka's tool removes: once no move is running anywhere, every rate of every
-    live broker, and the lists of the plan's topics. It also removes the rates of dead brokers with replicas of these
+    written. If no move is running anywhere, `clear_all` also removes every rate of every live broker and the lists of
+    the plan's topics, as Kafka's tool does. It then also removes the rates of dead brokers with replicas of these
     topics. Raises the errors of the ports.
     """
     unfinished = () if preserve else runs.unfinished()
@@ -100,9 +96,9 @@ def verify(
         return look.verification
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
-        done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _back(look, run, dirs))
+        done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _of_rollback(look, run, dirs))
     else:
-        done = _of_released(write(world, _provable(world, plan, look, cancelled)))
+        done = _of_restoration(write(world, _removals_without_record(world, plan, look, cancelled)))
     if clear_all:
         done = _cleared(world, plan, look.seen, done, unfinished)
     reported = _reported(world, plan, look, done, runs.unfinished())
@@ -112,7 +108,7 @@ def verify(
 def unless_it_writes(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
 ) -> Verification | None:
-    """Verify without the lock. Return None if `verify` would write, or needs the lock for a certain result.
+    """Verify without the lock. Return None if `verify` would write, or if a certain result needs the lock.
 
     A plan that is not done needs the lock, because the kquota that holds the lock may be executing this plan.
     """
@@ -122,12 +118,12 @@ def unless_it_writes(
     seen = cluster.snapshot(plan.topics)
     look = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
     world = World(cluster=cluster, runs=runs, clock=clock, others=unfinished)
-    if look.verdict is not Progress.DONE or _provable(world, plan, look, ()):
+    if look.verdict is not Progress.DONE or _removals_without_record(world, plan, look, ()):
         return None
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None:  # a run of this plan began after the first read
         return None
-    return _reported(world, plan, look, _of_released(Released(restored=())), unfinished)
+    return _reported(world, plan, look, _of_restoration(Restoration()), unfinished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +164,15 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
         if known is None and look.verdict is not Progress.IN_PROGRESS:
             done = replace(done, unread=_unread(world.cluster, look.seen))
     done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
+    goal = plan if known is None else known.goal
     if look.verdict is Progress.ELSEWHERE:
         last = known or _ended(world.runs, plan)
-        undone = last if last is not None and _taken_back(last, plan, look) else None
+        undone = last if last is not None and _was_undone(last, plan, look) else None
         done = replace(done, undone=undone, unrecorded=last is None)
+        goal = goal if undone is None else undone.rollback
+    done = replace(done, led_by_others=led_by_others(goal, look.seen.partitions, look.seen.alive))
     if look.verdict is not Progress.IN_PROGRESS:
-        done = replace(done, notes=(*done.notes, *_kept(known, unfinished)))
+        done = replace(done, notes=(*done.notes, *_held_by_others(known, unfinished)))
     if staying and world.runs.unreadable:
         return replace(done, unknown=staying, unreadable=world.runs.unreadable)
     if shared or look.verdict is Progress.IN_PROGRESS:
@@ -181,13 +180,13 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
     return replace(done, unknown=staying)
 
 
-def _back(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
+def _of_rollback(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
     """Return the state of the rollback plan, for a run that is being undone while its plan is verified."""
     seen = look.seen
     return _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
 
 
-def _taken_back(run: Run, plan: Plan, look: _Look) -> bool:
+def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
     """Return whether `run` of this plan was aborted, or all partitions that ended elsewhere have their previous
     replicas again.
 
@@ -213,9 +212,9 @@ def _staying(
 ) -> dict[Setting, str]:
     """Return the throttles that stay set and that no recorded open run holds.
 
-    For a recorded run, these are its rates. If the run was not `crowded`, rates that have their prior values again are
-    left out. Without a recorded run, these are every replication rate of the live brokers and every list of the plan's
-    topics.
+    With `run`, only the rates of this run are considered. If it was not `crowded`, rates that have their prior values
+    again are left out. Without `run`, the replication rates of the live brokers and the throttled replica lists of the
+    plan's topics are considered.
     """
     if run is None:
         settings = [
@@ -229,7 +228,7 @@ def _staying(
     return {
         setting: value
         for setting in settings
-        if (value := now.get(setting)) and value != priors.get(setting) and not held(unfinished, setting)
+        if (value := now.get(setting)) and value != priors.get(setting) and not held_by(unfinished, setting)
     }
 
 
@@ -250,7 +249,10 @@ def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log
 
 
 def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:
-    """Return the partitions that the open run of this plan has submitted. They should end with the planned replicas."""
+    """Return the partitions that need no further submission in the open run of this plan.
+
+    They should end with the planned replicas.
+    """
     return set() if run is None or run.goal.targets != plan.targets else plan.targets.keys() - set(run.waiting)
 
 
@@ -260,7 +262,8 @@ def _settled(
     """Read the state of the plan. If a move may have begun or ended during the read, read it again.
 
     A broker on a busy machine may show the end of a move later than `stale_seconds`. When no partition moves any more,
-    kquota therefore waits longer if an `expected` partition seems to have ended elsewhere.
+    kquota therefore waits longer, for up to `_READINGS` readings, if an `expected` partition seems to have ended
+    elsewhere.
     """
     readings = 0
     while True:
@@ -299,15 +302,15 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
     run = record(world, run, without_topics(run, recreated_topics))
     waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in recreated_topics)
     if moving:
-        released, run = release_ended(world, run, run.plan.targets.keys() - moving)
+        restoration, run = restore_ended(world, run, run.plan.targets.keys() - moving)
         lost = _lost(world, run, moving)
     else:
-        released, lost = release(world, run, close=not waiting), ()
+        restoration, lost = restore_run(world, run, close=not waiting), ()
     notes = tuple(
         f"topic {topic} was deleted and created again after the run began: kquota leaves it unchanged"
         for topic in recreated_topics
     )
-    return replace(_of_released(released, run=run, waiting=waiting, notes=notes), lost=lost)
+    return replace(_of_restoration(restoration, run=run, waiting=waiting, notes=notes), lost=lost)
 
 
 def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
@@ -318,24 +321,25 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
         for setting, taken in part_of(run, moving).taken.items()
         if setting in now and not {*taken.ours, EVERY_REPLICA} & {*entries(now[setting])}
     ]
-    lost += [s for s, taken in run.taken.items() if not s.is_list and taken.ours and s in now and now[s] is None]
+    lost += [setting for setting in run.held if not setting.is_list and setting in now and now[setting] is None]
     return tuple(lost)
 
 
-def _provable(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> list[Change]:
+def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> tuple[Change, ...]:
     """Return the changes that remove list entries which must come from the moves of the plan, or from `cancelled`.
 
-    The lists of a topic prove nothing while an open run has entries in them: together with entries of another tool,
-    these can look like a move. The partitions of open runs are left out, because their records say what kquota set.
+    Topics in whose lists an open run has entries are left out, because these entries and entries of another tool can
+    together look like a move. The partitions of open runs are also left out, because the records of these runs show the
+    values that kquota set.
     """
     known = {name for run in world.others for name in run.plan.targets}
-    in_use = {s.name for run in world.others for s, taken in run.taken.items() if s.is_list and taken.ours}
+    in_use = {setting.name for run in world.others for setting in run.held if setting.is_list}
     settings = [Setting.of_topic(topic, key) for topic in plan.topics if topic not in in_use for key in THROTTLE_LISTS]
     now = world.cluster.values(settings)
     ended = [status for status in look.statuses if status.progress is Progress.DONE and status.partition not in known]
     done = {status.partition: status.target for status in ended}
     stopped = {move.partition: move for move in cancelled if move.partition not in known}
-    return list(proven_removals(done, now, stopped))
+    return unrecorded_removals(done, now, stopped)
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
@@ -348,13 +352,14 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     ]
     now = world.cluster.values(settings)
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
-    released = write(world, changes)
+    restoration = write(world, changes)
     dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
-    cleared_of = {run.id for change in released.restored for run in unfinished if held([run], change.setting)}
+    cleared = {change.setting for change in restoration.restored}
+    cleared_of = {run.id for run in unfinished if not cleared.isdisjoint(run.held)}
     return replace(
         done,
-        restored=(*done.restored, *released.restored),
-        pending={**done.pending, **released.pending, **dead.pending},
+        restored=(*done.restored, *restoration.restored),
+        pending={**done.pending, **restoration.pending, **dead.pending},
         cleared_of=tuple(sorted(cleared_of)),
         notes=(*done.notes, *dead.notes),
     )
@@ -365,8 +370,8 @@ def _dead(seen: Snapshot) -> tuple[BrokerId, ...]:
     return tuple(sorted({broker for now in seen.partitions.values() for broker in now.replicas} - seen.alive))
 
 
-def _of_released(
-    released: Released,
+def _of_restoration(
+    restoration: Restoration,
     *,
     run: Run | None = None,
     waiting: tuple[TopicPartition, ...] = (),
@@ -375,11 +380,11 @@ def _of_released(
     return Verification(
         statuses=(),
         verdict=Progress.DONE,
-        restored=released.restored,
-        pending=released.pending,
+        restored=restoration.restored,
+        pending=restoration.pending,
         waiting=waiting,
         run=run,
-        notes=(*notes, *released.notes),
+        notes=(*notes, *restoration.notes),
     )
 
 
@@ -392,13 +397,14 @@ def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]
     return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)
 
 
-def _kept(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
+def _held_by_others(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
     """Return a note for each other run that still holds rates which this run took."""
     if run is None:
         return ()
     lines = []
     for other in others_than(run, unfinished):
-        both = [s for s in run.taken if s.key in REPLICATION_RATES and s in other.taken and other.taken[s].ours]
+        rates = set(other.rates_held)
+        both = [setting for setting in run.taken if setting in rates]
         if both:
             whose = "" if other.owner is None else f" of {other.owner}"
             lines.append(
@@ -412,4 +418,6 @@ def named(settings: Iterable[Setting]) -> str:
     names: dict[tuple[str, str], list[str]] = {}
     for setting in settings:
         names.setdefault((setting.key, setting.kind), []).append(setting.name)
-    return "; ".join(f"{key} on {kind} {','.join(those)}" for (key, kind), those in names.items())
+    return "; ".join(
+        f"{key} on {kind}{'' if len(those) == 1 else 's'} {','.join(those)}" for (key, kind), those in names.items()
+    )

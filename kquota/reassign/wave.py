@@ -63,15 +63,15 @@ def wave(
 ) -> tuple[Move, ...]:
     """Return the running moves and the moves to submit next, in the order of the plan: each move that still fits.
 
-    `now` has the lists of the topics to throttle by entries. Topics that are not in `now` need no room in a list.
-    `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a single move
-    may be larger. `sizes` are the known sizes of partitions.
+    `now` has the lists of the topics that are throttled replica by replica, not with `*`. The other topics need no room
+    in a list. `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a
+    single move may be larger. `sizes` are the known sizes of partitions.
     """
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
-    load = _Load(limits=limits, sizes=sizes)
+    load = MoveLoad(limits=limits)
     for move in moving:
         if move.submitted:
-            load.take(move)
+            load.take(move.destinations, _size(move, sizes))
     chosen, size = [], 0
     for move in moving:
         new = _entries(move, rooms)
@@ -82,11 +82,11 @@ def wave(
             fits = (
                 all(rooms[s].holds(those) for s, those in new.items())
                 and (largest is None or size_then <= largest or not size)
-                and load.holds(move)
+                and load.holds(move.destinations, _size(move, sizes))
             )
             if fits:
                 size = size_then
-                load.take(move)
+                load.take(move.destinations, _size(move, sizes))
         if fits:
             chosen.append(move)
             for setting, those in new.items():
@@ -95,16 +95,18 @@ def wave(
 
 
 def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Setting | None:
-    """Return the first list, in the order of the plan, without room for a move. None if each move fits alone."""
+    """Return the first list (in the order of the plan) without room for a move, or None if each move fits alone."""
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
     full = (s for move in moving for s, new in sorted(_entries(move, rooms).items()) if not rooms[s].holds(new))
     return next(full, None)
 
 
-def no_room(full: Setting) -> Refused:
-    """Return the error for a list without room for the entries of a single move."""
-    why = f"{full} has no room for another entry. Remove entries that are no longer needed ("
-    return Refused(why, NextStep.EXAMINE_THROTTLES, " finds them)")
+class ListFull(Refused):
+    """A throttled replica list has no room for the entries of a single move. `so` is the consequence, if any."""
+
+    def __init__(self, full: Setting, so: str = "") -> None:
+        why = f"{full} has no room for another entry{so}. Remove entries that are no longer needed ("
+        super().__init__(why, NextStep.EXAMINE_THROTTLES, " finds them)")
 
 
 def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
@@ -115,7 +117,7 @@ def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
 
 @dataclass(slots=True)
 class _Room:
-    """The free space of one list."""
+    """The entries of one list and their length in bytes, which show whether more entries fit."""
 
     present: set[str]
     bytes: int
@@ -142,42 +144,59 @@ class _Room:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Load:
-    """The moves that run at the same time, compared with the operator's limits."""
+class MoveLoad:
+    """The moves that run at the same time, compared with the operator's limits.
+
+    The bytes of a move are the size of its partition for each destination. An unknown size counts as infinite.
+    """
 
     limits: MoveLimits
-    sizes: Mapping[TopicPartition, int]
     partitions: int = 0
     copies: Counter[BrokerId] = field(default_factory=Counter)
     bytes: float = 0
+    unknown: int = 0
+    """The number of running moves of unknown size."""
 
-    def holds(self, move: Move) -> bool:
-        most, per_broker, in_flight = self.limits.partitions, self.limits.per_broker, self.limits.in_flight
+    @property
+    def full(self) -> bool:
+        """True if no further partition may start."""
+        return self.limits.partitions is not None and self.partitions >= self.limits.partitions
+
+    def holds(self, destinations: Collection[BrokerId], size: float) -> bool:
+        """Return True if a move of `size` bytes to these brokers may start."""
+        per_broker, in_flight = self.limits.per_broker, self.limits.in_flight
         return (
-            (most is None or self.partitions < most)
-            and (per_broker is None or all(self.copies[broker] < per_broker for broker in move.destinations))
-            and (in_flight is None or not self.bytes or self.bytes + self._bytes(move) <= in_flight)
+            not self.full
+            and (per_broker is None or all(self.copies[broker] < per_broker for broker in destinations))
+            and (in_flight is None or not (self.bytes or self.unknown) or self._in_flight + size <= in_flight)
         )
 
-    def take(self, move: Move) -> None:
+    def take(self, destinations: Collection[BrokerId], size: float) -> None:
+        """Add a move that starts."""
         self.partitions += 1
-        self.copies.update(move.destinations)
-        self.bytes += self._bytes(move)
+        self.copies.update(destinations)
+        self.bytes += 0 if math.isinf(size) else size
+        self.unknown += math.isinf(size)
 
-    def _bytes(self, move: Move) -> float:
-        """Return the bytes that a move copies. An unknown size counts as infinite."""
-        return len(move.destinations) * self.sizes.get(move.partition, math.inf) if move.destinations else 0
+    def leave(self, destinations: Collection[BrokerId], size: float) -> None:
+        """Remove a move that has ended."""
+        self.partitions -= 1
+        self.copies.subtract(destinations)
+        self.bytes -= 0 if math.isinf(size) else size
+        self.unknown -= math.isinf(size)
+
+    @property
+    def _in_flight(self) -> float:
+        return math.inf if self.unknown else self.bytes
 
 
-def _entries(move: Move, rooms: Mapping[Setting, _Room]) -> dict[Setting, list[str]]:
-    if not move.destinations:
-        return {}
-    topic, number = move.partition.topic, move.partition.partition
-    found = {
-        Setting.of_topic(topic, LEADER_REPLICAS): [f"{number}:{b}" for b in move.sources],
-        Setting.of_topic(topic, FOLLOWER_REPLICAS): [f"{number}:{b}" for b in move.destinations],
-    }
-    return {setting: those for setting, those in found.items() if setting in rooms}
+def _size(move: Move, sizes: Mapping[TopicPartition, int]) -> float:
+    return len(move.destinations) * sizes.get(move.partition, math.inf) if move.destinations else 0
+
+
+def _entries(move: Move, rooms: Mapping[Setting, _Room]) -> dict[Setting, tuple[str, ...]]:
+    """Return the entries that the move needs in each list of `rooms`."""
+    return {setting: those for setting, those in list_entries([move]).items() if setting in rooms}
 
 
 def _bytes(move: Move) -> int:

@@ -24,7 +24,7 @@ NONE_CANCELLED: Final = "None of the specified partition reassignments are activ
 
 
 def generated(current: Plan, proposed: Plan) -> str:
-    """Return the output of --generate. As in Kafka from 4.2 on, `current` has the log dir of every replica."""
+    """Return the output of `--generate`. As in Kafka from 4.2 on, `current` has the log dir of every replica."""
     return (
         f"Current partition replica assignment\n{current.text()}\n\n"
         f"Proposed partition reassignment configuration\n{proposed.text()}"
@@ -32,7 +32,7 @@ def generated(current: Plan, proposed: Plan) -> str:
 
 
 def running(moves: Mapping[TopicPartition, PartitionReplicas]) -> str:
-    """Return the output of --list."""
+    """Return the output of `--list`."""
     if not moves:
         return "No partition reassignments found."
     return "\n".join(
@@ -47,7 +47,7 @@ def _running_line(name: TopicPartition, now: PartitionReplicas) -> str:
 
 
 def current_assignment(rollback: Plan) -> str:
-    """Return the first lines of --execute: the rollback plan."""
+    """Return the first lines of `--execute`: the rollback plan."""
     return (
         f"Current partition replica assignment\n\n{rollback.text()}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
@@ -55,12 +55,12 @@ def current_assignment(rollback: Plan) -> str:
 
 
 def throttle_set(rate: ByteRate) -> str:
-    """Return the line of --execute about the throttle rate, in bytes per second."""
+    """Return the line of `--execute` about the throttle rate, in bytes per second."""
     return f"The inter-broker throttle limit was set to {rate} B/s"
 
 
 def started(partitions: Collection[TopicPartition]) -> str:
-    """Return the line of --execute that names the submitted partitions."""
+    """Return the line of `--execute` that names the submitted partitions."""
     plural = "" if len(partitions) == 1 else "s"
     return f"Successfully started partition reassignment{plural} for {joined(sorted(partitions))}"
 
@@ -73,7 +73,7 @@ def failed(errors: Mapping[TopicPartition, str]) -> str:
 
 
 def cancelled(partitions: Collection[TopicPartition]) -> str:
-    """Return the first line of --cancel."""
+    """Return the first line of `--cancel`."""
     plural = "" if len(partitions) == 1 else "s"
     return f"Successfully cancelled partition reassignment{plural} for: {joined(sorted(partitions))}"
 
@@ -85,7 +85,7 @@ def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
 
 
 def status_lines(found: Iterable[PartitionStatus]) -> str:
-    """Return the first lines of --verify."""
+    """Return the first lines of `--verify`."""
     return "\n".join(("Status of partition reassignment:", *map(_status_line, found)))
 
 
@@ -103,12 +103,12 @@ def _status_line(status: PartitionStatus) -> str:
 
 
 def clearing_brokers(brokers: Collection[BrokerId]) -> str:
-    """Return the line of --verify about the rates that it clears."""
+    """Return the line of `--verify` about the rates that it clears."""
     return f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {joined(sorted(brokers))}"
 
 
 def clearing_topics(topics: Collection[str]) -> str:
-    """Return the line of --verify about the throttled replica lists that it clears."""
+    """Return the line of `--verify` about the throttled replica lists that it clears."""
     return f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {joined(sorted(topics))}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota import java
-from kquota.errors import Invalid, Parameter, Refused
+from kquota.errors import Invalid, NextStep, Parameter, Refused, StepFor
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import Tell
@@ -88,7 +87,10 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers."""
+        """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers.
+
+        Raises Invalid for an unknown broker, and Refused if Java is missing or the broker is not ready in time.
+        """
         broker = self.broker(broker_id)
         if broker.pid is None:
             if self.keeper and self.zookeeper_port:
@@ -126,10 +128,11 @@ def up(
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
     case, the sandbox is stopped and removed when the process ends.
 
-    Raises Refused if PySpark or Java is missing, if the sandbox is already running, or if a server does not start (its
-    log is kept). Raises Busy while another kquota starts or stops the sandbox, Unreachable if Kafka cannot be
-    downloaded, and Invalid for an invalid name, an unsupported version or number of brokers, or `tiered` if the version
-    does not support it.
+    Raises Refused if PySpark or Java is missing, if the sandbox is already running, if too few ports are free, if the
+    data of a stopped sandbox cannot be removed, or if a server does not start (its log is kept). Raises Busy while
+    another kquota starts or stops the sandbox, and Unreachable if jars cannot be downloaded. Raises Invalid for an
+    invalid name, for an unsupported version or number of brokers, and for `tiered` with a version that does not support
+    it.
     """
     directory = places.directory(name)
     if kafka is not None:
@@ -141,10 +144,10 @@ def up(
     with places.alone(name):
         _refuse_running(name)
         where = _java_and_jars(kafka, tell, tiered=tiered, metrics=metrics)
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
         planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
         planned = dataclasses.replace(planned, tiered=tiered)
+        places.remove(directory)
+        directory.mkdir(parents=True)
         _save(planned)
         try:
             if owner_pid is not None:
@@ -175,7 +178,8 @@ def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool
 def down(name: str = "default") -> bool:
     """Stop every server of a sandbox and remove its data, even after a crash. Return False if there is no sandbox.
 
-    Raises Busy while another kquota starts or stops the sandbox, and Refused if its folder cannot be removed.
+    Raises Invalid for an invalid name, Busy while another kquota starts or stops the sandbox, and Refused if its folder
+    cannot be removed.
     """
     directory = places.directory(name)
     if not directory.exists():
@@ -187,21 +191,25 @@ def down(name: str = "default") -> bool:
 
 
 def find(name: str = "default") -> Sandbox | None:
-    """Return the sandbox of this name, running or not. None if it does not exist. Raises Refused for a damaged file."""
+    """Return the sandbox of this name, running or not. None if it does not exist.
+
+    Raises Invalid for an invalid name, and Refused for a damaged sandbox file.
+    """
     directory = places.directory(name)
     return _read(directory) if (directory / _PLAN).exists() else None
 
 
 def alive(name: str) -> list[str]:
-    """Return the names of the running servers of a sandbox. `up` refuses to start the sandbox while there is one."""
+    """Return the names of the running processes of a sandbox. `up` refuses to start the sandbox while there is one."""
     return [process.name for process in in_folder(places.directory(name)) if process.pid is not None]
 
 
 def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[str]:
     """Return the command line of a Kafka tool. `kafka` is a version, or a sandbox with Kafka.
 
-    Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version,
-    Refused if Java is missing, or PySpark for a download, and Unreachable if the jars cannot be downloaded.
+    Missing jars are downloaded first. Raises Invalid for a sandbox without Kafka and for an unsupported version. Raises
+    Refused if Java is missing, or if jars are missing and PySpark is not installed. Raises Unreachable if a download
+    fails.
     """
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
@@ -211,8 +219,12 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
 
 def _refuse_running(name: str) -> None:
     if running := alive(name):
-        use = f'Use it with: eval "$(kquota sandbox env {name})", or stop it with: kquota sandbox down {name}'
-        raise Refused(f"sandbox {name} is already running ({', '.join(running)}). {use}")
+        raise Refused(
+            f"sandbox {name} is already running ({', '.join(running)}). ",
+            StepFor(NextStep.USE_SANDBOX, name),
+            ", or ",
+            StepFor(NextStep.STOP_SANDBOX, name),
+        )
 
 
 def _planned(
@@ -238,7 +250,7 @@ def _planned(
 
 
 def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
-    """Start ZooKeeper first and then all brokers at once, because a broker that connects too early loses 6 s."""
+    """Start ZooKeeper first and then all brokers at once, because a broker that starts before ZooKeeper loses 6 s."""
     tell(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
         extra = {} if plan.kafka else plan.properties
@@ -343,5 +355,5 @@ def _read(directory: Path) -> Sandbox:
         )
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        again = f"Remove the sandbox with: kquota sandbox down {directory.name}"
-        raise Refused(f"{directory / _PLAN} is not a valid sandbox file ({error}). {again}") from error
+        wrong = f"{directory / _PLAN} is not a valid sandbox file ({error}). "
+        raise Refused(wrong, StepFor(NextStep.REMOVE_SANDBOX, directory.name)) from error

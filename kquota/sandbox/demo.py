@@ -18,15 +18,17 @@ from typing import Final
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.measure import counted, human_bytes, human_duration, human_rate
+from kquota.reassign.plan import Plan
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.jars import Tell
+from kquota.terms import BrokerId, TopicPartition
 
 NAME: Final = "demo"
 MOST_MISSED: Final = 0.15
 MOVING, _STAYING, _PARTITIONS = "orders", "audit", 4
-_TO: Final = 1, 3
+_TO: Final = BrokerId(1), BrokerId(3)
 _LOADED: Final = 400_000_000
 _WRITES: Final = 1_000_000
 THROTTLE: Final = "12MB/s"
@@ -164,8 +166,8 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it, "
         "and keeps its replicas on broker 1"
     )
-    moves = [{"topic": MOVING, "partition": number, "replicas": _TO} for number in range(_PARTITIONS)]
-    (cast.folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": moves}))
+    plan = Plan(targets={TopicPartition(MOVING, number): _TO for number in range(_PARTITIONS)})
+    (cast.folder / "plan.json").write_text(plan.text())
     with traffic.steady(found.bootstrap, MOVING, _PARTITIONS, _WRITES):
         cast.story.progress("Spark estimates the move", None)
         cast.kquota(DemoCommand.ESTIMATE)
@@ -178,7 +180,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
     cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted["expected_seconds"], actual)
-    cast.story.line("\n  The second host checks again, and reads the report of the run.")
+    cast.story.line("\n  The second host checks again, and lists the runs on record.")
     cast.kquota(DemoCommand.STATUS_ELSEWHERE)
     cast.kquota(DemoCommand.REPORT)
 
@@ -197,7 +199,7 @@ def _moved(cast: _Cast, found: Sandbox) -> float:
             _seen_elsewhere(cast)
             _wait(running, lambda: set(traffic.replicas(client, MOVING).values()) == {frozenset(_TO)})
             seconds = time.monotonic() - began
-            code = running.wait(_MOVE_SECONDS)
+            code = _exit_code(running, _MOVE_SECONDS)
         except BaseException:
             running.kill()
             raise
@@ -211,6 +213,15 @@ def _print(story: Story, running: subprocess.Popen[str]) -> None:
     assert running.stdout is not None
     for line in running.stdout:
         story.line(f"  {line.rstrip()}")
+
+
+def _exit_code(running: subprocess.Popen[str], seconds: float) -> int:
+    """Wait until the move command ends. Raises KquotaError if it is still running after `seconds`."""
+    try:
+        return running.wait(seconds)
+    except subprocess.TimeoutExpired:
+        waited = f"{human_duration(seconds)} after the move was done"
+        raise KquotaError(f"demo: the move command is still running {waited}") from None
 
 
 def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:

@@ -101,7 +101,7 @@ _TOOLS: Final = (
 
 
 def release(version: str) -> Release:
-    """Return the release of a supported version. Raises Invalid with the supported versions for any other version."""
+    """Return the release of a supported version. For any other version, raises Invalid with the supported versions."""
     if version not in RELEASES:
         raise Invalid(Parameter("kafka"), f" {version}: not supported. The sandbox supports {', '.join(RELEASES)}")
     return RELEASES[version]
@@ -136,7 +136,7 @@ def kafka(version: str, tell: Tell) -> Path:
 
 
 def must_have_tiers(version: str | None) -> None:
-    """Raise Invalid for a release without tiered topics in the sandbox. None means ZooKeeper only."""
+    """Raise Invalid unless the sandbox has tiered topics with this version. None means ZooKeeper only."""
     if version is None or not release(version).tiers:
         able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
         raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
@@ -227,7 +227,10 @@ def _command(partial: Path) -> list[str]:
     home = [f"-Divy.default.ivy.user.dir={partial / 'ivy'}"]
     ivy = next(iter(pyspark_jars().glob("ivy-*.jar")), None)
     if ivy is None:
-        raise Refused(f"{pyspark_jars()} contains no ivy-*.jar. The sandbox needs PySpark 4.1 or newer")
+        raise Refused(
+            f"{pyspark_jars()} contains no ivy-*.jar. The sandbox needs the jars of PySpark 4.1 or newer. In a "
+            "separate environment, run: pip install 'kquota[spark]'"
+        )
     retrieve = ["-types", "jar", "bundle", "-retrieve", f"{partial / 'jars'}/[artifact]-[revision].[ext]"]
     where = ["-ivy", str(partial / "ivy.xml"), "-cache", str(partial / "cache"), "-confs", "default"]
     return [str(found.executable), *waits, *home, *java.trust(found), *_proxy(), "-jar", str(ivy), *where, *retrieve]
@@ -241,8 +244,8 @@ def _proxy() -> list[str]:
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """Return the output of Ivy. `arrived` receives the number of lines that name a file: one when the file is found,
-    and one when the file is downloaded.
+    """Return the output of Ivy. `arrived` receives the number of files that Ivy has found plus the number of files that
+    it has downloaded.
 
     The function returns early if Ivy prints nothing for 40 s.
     """
@@ -271,7 +274,7 @@ def _failure(wanted: _Wanted, code: int, output: list[str]) -> KquotaError:
     what = wanted.what[0].upper() + wanted.what[1:]
     return Unreachable(
         f"{what} could not be downloaded from Maven Central ({why or f'Ivy ended with exit code {code}'}). "
-        "Try again when the network is available, or use ",
+        "Try again when the network is available, or start a sandbox with ",
         Parameter("zookeeper_only"),
         ", which downloads nothing",
     )

@@ -16,7 +16,9 @@ from kquota.errors import Busy, Invalid, Refused
 
 
 def state_folder() -> Path:
-    """Return the parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`."""
+    """Return the parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`, otherwise
+    `~/.local/state/kquota/sandbox`.
+    """
     return folders.state(os.environ).resolve() / "sandbox"
 
 

@@ -69,13 +69,13 @@ class Process:
     def stop(self) -> None:
         """Ask the process to end, and kill it after 20 s. The process need not be running."""
         self.signal(signal.SIGTERM)
-        if not self.gone_within(20.0):
+        if not self.ended_within(20.0):
             self.kill()
 
     def kill(self) -> None:
         """Kill the process immediately, as in a crash, so that it flushes nothing. Wait at most 10 s for its end."""
         self.signal(signal.SIGKILL)
-        self.gone_within(10.0)
+        self.ended_within(10.0)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, if it is running and is not the current process."""
@@ -83,7 +83,7 @@ class Process:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def gone_within(self, seconds: float) -> bool:
+    def ended_within(self, seconds: float) -> bool:
         """Wait at most `seconds` for the process to end. Return True if it has ended, or is the current process."""
         deadline = time.monotonic() + seconds
         while (pid := self.pid) is not None and pid != os.getpid():
@@ -125,7 +125,7 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
         process.signal(signal.SIGTERM)
     deadline = time.monotonic() + patience
     for process in processes:
-        if not process.gone_within(max(0.0, deadline - time.monotonic())):
+        if not process.ended_within(max(0.0, deadline - time.monotonic())):
             process.kill()
 
 

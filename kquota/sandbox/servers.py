@@ -1,4 +1,4 @@
-"""The folders, configuration and command line of each server. This module starts no server."""
+"""The ports, folders, configuration and command line of each server. This module starts no server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota.errors import Refused
+from kquota.measure import counted
 from kquota.sandbox.processes import Process
 from kquota.terms import BrokerId
 
@@ -113,7 +114,10 @@ def free_ports(count: int) -> list[int]:
             _given.add(port)
             if len(found) == count:
                 return found
-    raise Refused(f"fewer than {count} free ports between {_PORTS.start} and {_PORTS.stop} on {HOST}")
+    raise Refused(
+        f"the sandbox needs {counted(count, 'free port')} from {_PORTS.start} to {_PORTS.stop - 1} on {HOST}, but "
+        f"kquota found only {len(found)}"
+    )
 
 
 def _hold(block: int) -> bool:
@@ -149,7 +153,7 @@ def new_id() -> str:
 def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
     """Return ZooKeeper's configuration.
 
-    A session lasts 1 to 10 s, so that the registration of a killed broker soon ends.
+    Session timeouts are from 1 to 10 s, so that the registration of a killed broker soon ends.
     """
     return {
         directory / "zookeeper.cfg": _lines(
@@ -225,7 +229,8 @@ def broker_files(
     """Return a broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other
     values. A broker with metrics also has the configuration of its exporter.
 
-    Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again.
+    Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again. Every
+    other property in `extra` replaces the sandbox's own value.
     """
     properties = {
         "broker.rack": broker.rack,

@@ -1,4 +1,4 @@
-"""Real clients for the demo: a load, a steady writer, and a client that reaches its quota (librdkafka)."""
+"""Real clients for the demo (librdkafka): a loader, a steady writer, and a client that reaches its quota."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic
 
 from kquota.errors import KquotaError, Unreachable
+from kquota.measure import counted
 
 MESSAGE: Final = 10_000
 _SECONDS: Final = 60.0
@@ -40,7 +41,7 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
-    """Create a topic with these replicas, a list of brokers for each partition, and wait until brokers show it.
+    """Create a topic with these replicas (a list of brokers for each partition), and wait until brokers show it.
 
     Raises Unreachable if the brokers refuse the topic, and KquotaError if they do not show the topic in time.
     """
@@ -73,7 +74,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"topic {topic}: the brokers did not accept {left} records in time")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {counted(left, 'record')} in time")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:

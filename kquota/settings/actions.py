@@ -9,7 +9,7 @@ from kquota.entity_types import BROKER_LOGGERS, ENTITIES
 from kquota.errors import NextStep, Refused, StepFor, Unreachable, Unseen
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind
 from kquota.terms import dotted
 
 
@@ -24,11 +24,14 @@ class Altered:
     behind: tuple[Entry, ...]
 
 
-def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
-    """Return the entries of every resource of a kind, in order, and the errors of brokers that did not answer.
+def describe_all(
+    configs: Configs, kind: ResourceKind
+) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
+    """Return the entries of every resource that `Configs.configured` lists, in order, and the errors of brokers that
+    did not answer.
 
     For brokers, this includes the broker default. A topic that is deleted in the meantime is left out. Raises
-    Unreachable if no broker answers. For other kinds, raises Unreachable if the request fails.
+    Unreachable if no broker answers or, for all kinds except brokers, if one request has no answer.
     """
     wanted = configs.configured(kind)
     try:
@@ -49,7 +52,7 @@ def describe_all(configs: Configs, kind: Kind) -> tuple[Mapping[Resource, tuple[
     return found, tuple(lost[1:])
 
 
-def must_exist(kind: Kind, release: tuple[int, ...] | None) -> None:
+def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
     """Raise Refused if the brokers are known to be too old for this kind of resource."""
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
@@ -75,9 +78,9 @@ def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
 def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) -> Altered:
     """Write `change`, then read until it is visible, because on KRaft a read right after a write is often stale.
 
-    Each item of `attempts` allows one more read. A first read comes before the write, because kquota must not write a
-    value that it cannot read back. Raises the errors of `ready` and of `Configs.alter`, and Unseen if the change does
-    not become visible.
+    Each item of `attempts` allows one read after the write. Another read comes before the write, because kquota must
+    not write a value that it cannot read back. Raises the errors of `ready` and of `Configs.alter`, and Unseen if the
+    change does not become visible.
     """
     resource = change.resource
     before = ready(configs, change)

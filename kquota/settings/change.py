@@ -13,7 +13,7 @@ from kquota.terms import EVERY_REPLICA
 
 
 def must_change(add: Collection[str], delete: Collection[str]) -> None:
-    """Raise Invalid if there is no key to set or to delete, or for a key that is in both."""
+    """Raise Invalid if both `add` and `delete` are empty, or if a key is in both."""
     if not add and not delete:
         raise Invalid("nothing to change: no key is set and none is deleted")
     if both := sorted(set(add) & set(delete)):
@@ -22,8 +22,8 @@ def must_change(add: Collection[str], delete: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """Keys to set and to delete on one resource. Raises Invalid if there is no key, or for a key that is both in `add`
-    and in `delete`.
+    """Keys to set and to delete on one resource. Raises Invalid if there is no key, or if a key is in both `add` and
+    `delete`.
     """
 
     resource: Resource
@@ -37,8 +37,9 @@ class ConfigChange:
         """True if `after` shows this change. Other keys are ignored.
 
         A broker reports a value as it parsed it (`500` for ` 0500`), and reports only that a password is set. A value
-        therefore counts as visible if it has the same meaning, or if it has changed since `before`. The deletion of a
-        logger's level always counts as visible, because the broker then reports the level that the logger inherits.
+        therefore counts as visible if it is a password, has the same meaning, or has changed since `before`. The
+        deletion of a logger's level always counts as visible, because the broker then reports the level that the logger
+        inherits.
         """
         stood = {entry.key: entry for entry in before if entry.dynamic}
         now = {entry.key: entry for entry in after if entry.dynamic}
@@ -110,7 +111,7 @@ def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str 
         before = now[setting]
         if setting.is_list:
             complete = set(values) <= set(entries(before)) or EVERY_REPLICA in entries(before)
-            after = before if complete else merge(before, values)
+            after = before if complete else merge(before, values, str(setting))
         else:
             after = values[0]
         if after != before:

@@ -1,4 +1,4 @@
-"""Checks before a write: kquota refuses values that brokers ignore, or warns about them (KIP-73, KAFKA-10190)."""
+"""Checks before a write: refuse invalid values and values that brokers ignore, and warn about likely mistakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kquota.errors import Invalid, Refused
 from kquota.measure import byte_rate
 from kquota.settings.change import ConfigChange
 from kquota.settings.rates import DEFAULT_HAS_RATES
-from kquota.settings.resource import BROKERS, TOPICS, Kind, Resource
+from kquota.settings.resource import BROKERS, TOPICS, Resource, ResourceKind
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.terms import (
     BYTE_RATES,
@@ -29,7 +29,7 @@ _NO_LIMIT: Final = 2**63 - 1
 class OtherKind(Invalid):
     """The error for a key on the wrong kind of resource. `kind` is the kind that has the key."""
 
-    def __init__(self, message: str, kind: Kind) -> None:
+    def __init__(self, message: str, kind: ResourceKind) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -77,7 +77,7 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     if change.resource.kind == BROKERS and change.resource.name is DEFAULT and rates:
         words = f"brokers before Kafka 3.9 ignore {' and '.join(rates)} in the broker defaults (KAFKA-10190)"
         if release is None:
-            warned.append(f"{words}, and their release is unknown. Set the rate on each broker")
+            warned.append(f"{words}, and the release of the brokers is unknown. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
             is_ = dotted(release)
             raise Refused(f"{words}, and the brokers run {is_}. Nothing was written. Set the rate on each broker")
@@ -90,8 +90,10 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     deleted = [key for key in THROTTLE_RATES if key in change.delete]
     if deleted and release is not None and release < _DELETES_ARE_HEEDED:
         lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in deleted)
+        it = "it" if len(deleted) == 1 else "them"
         warned.append(
-            f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). Set {lifted} first"
+            f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). To lift the limit, set "
+            f"{lifted}, and then delete {it}"
         )
     for key in THROTTLE_LISTS:
         if change.add.get(key) == EVERY_REPLICA:

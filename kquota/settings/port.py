@@ -6,19 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from kquota.settings.change import ConfigChange
-from kquota.settings.resource import Entry, Kind, Resource
+from kquota.settings.resource import Entry, Resource, ResourceKind
 
 
 class Configs(Protocol):
-    """The configs of one cluster's resources. ZooKeeper has only the configs of topics and brokers."""
+    """The configs of one cluster's resources. ZooKeeper has only the configs of topics and brokers.
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    Every method may raise Unreachable if a server does not answer, and Refused if the cluster refuses the request.
+    """
+
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the topics, groups or subscriptions that exist, by name, or the brokers that are alive, by id (without
         the broker default).
         """
         ...
 
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+    def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the resources to describe if the operator names none, in order. The broker default is last.
 
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
@@ -38,11 +41,14 @@ class Configs(Protocol):
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Set and delete the given keys and change nothing else, whatever was set before.
 
-        Raises Refused with the cluster's message if the cluster accepted nothing, Incomplete if it accepted only a
-        part, and Unreachable if the answer was lost.
+        Raises Refused with the cluster's message if the cluster accepted nothing. Raises Unreachable if the answer to a
+        single change was lost, and Incomplete if only some of several changes were certainly accepted.
         """
         ...
 
     def release(self) -> tuple[int, ...] | None:
-        """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
+        """Return the release of the brokers, for example (3, 9), or None if it is unknown.
+
+        The returned release is never newer than the real one.
+        """
         ...

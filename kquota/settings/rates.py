@@ -37,8 +37,9 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """True if a broker enforces the value that it reports. It enforces a rate only if the rate was set dynamically
-    (KAFKA-20125). If `release` is None (unknown), a rate in the broker default counts as not enforced.
+    """True if a broker enforces the value that it reports. A broker enforces a rate only if the rate was set
+    dynamically (KAFKA-20125). A rate in the broker default counts as not enforced before Kafka 3.9, and if `release` is
+    None (unknown).
     """
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from kquota.entity_types import BROKERS as BROKERS
 from kquota.entity_types import ENTITIES
 from kquota.entity_types import TOPICS as TOPICS
-from kquota.entity_types import Kind as Kind
+from kquota.entity_types import ResourceKind as ResourceKind
 from kquota.errors import Invalid
 from kquota.terms import (
     DEFAULT,
@@ -23,7 +23,7 @@ from kquota.terms import (
     wrong_topic_name,
 )
 
-THROTTLE_KEYS: Final[Mapping[Kind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
+THROTTLE_KEYS: Final[Mapping[ResourceKind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
 """The throttle keys that each kind of resource can have (KIP-73, KIP-113)."""
 
 _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -37,7 +37,7 @@ class Resource:
     Raises Invalid for a name that no such resource can have.
     """
 
-    kind: Kind
+    kind: ResourceKind
     name: str | Default
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Resource:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The display order of resources: brokers by id, other resources by name, and the broker default last."""
+        """The sort key for display: brokers by id, other resources by name, and the broker default last."""
         return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
@@ -105,7 +105,7 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """True if the value is a list of throttled replicas (KIP-73)."""
+        """True if the value is a throttled replica list (KIP-73)."""
         return self.key in THROTTLE_LISTS
 
     def __lt__(self, other: Setting) -> bool:
@@ -140,7 +140,7 @@ class Entry:
     synonyms: tuple[Synonym, ...] = ()
 
 
-def _must_be_a_name(kind: Kind, name: str) -> None:
+def _must_be_a_name(kind: ResourceKind, name: str) -> None:
     if not name:
         raise Invalid(f"{kind}: the name must not be empty")
     try:

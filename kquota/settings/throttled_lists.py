@@ -1,4 +1,4 @@
-"""Lists of throttled replicas (KIP-73): the only parser of their text, and how entries are added and removed."""
+"""Throttled replica lists (KIP-73): the only parser of their text, and the functions that add and remove entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 def parts(text: str | None) -> tuple[str, ...]:
     """Return all entries of a list in order, including repeated ones.
 
-    Blanks around an entry and empty entries are ignored, because Kafka accepts both.
+    Empty entries, and blanks around an entry, are ignored, because Kafka accepts both.
 
     >>> parts(",0:1, 0:2,0:1,")
     ('0:1', '0:2', '0:1')
@@ -82,17 +82,17 @@ def _must_be_a_replica(key: str, entry: str) -> None:
 def replica(setting: Setting, entry: str) -> ReplicaId | None:
     """Return the replica that `partition:broker` names, even if it does not exist.
 
-    None for `*` and malformed entries.
+    Returns None for `*` and for a malformed entry.
     """
     named = listed_replica(entry)
     return None if named is None else (TopicPartition(setting.name, named[0]), named[1])
 
 
-def merge(current: str | None, ours: Sequence[str]) -> str:
+def merge(current: str | None, ours: Sequence[str], what: str = "a throttled replica list") -> str:
     """Return the list with `ours` added after the current entries, without duplicates or empty entries.
 
     A current list with `*` stays unchanged. `*` in `ours` replaces every entry. Raises Refused if the list becomes
-    longer than a broker can store.
+    longer than a broker can store. The message begins with `what`.
     """
     present = entries(current)
     if EVERY_REPLICA in present:
@@ -102,7 +102,7 @@ def merge(current: str | None, ours: Sequence[str]) -> str:
     merged = ",".join(dict.fromkeys((*present, *ours)))
     if len(merged.encode()) > LONGEST_VALUE:
         raise Refused(
-            f"a throttled replica list would be {len(merged.encode()):,} bytes long, but a broker stores at most "
+            f"{what} would be {len(merged.encode()):,} bytes long, but a broker stores at most "
             f"{LONGEST_VALUE:,}. Throttle fewer replicas of the topic at the same time"
         )
     return merged

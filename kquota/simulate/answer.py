@@ -23,8 +23,8 @@ class NoRate(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """The creation of topics under a mutation quota: all rounds, and how long another request right after the last one
-    would have to wait.
+    """Topics that are created, grown or deleted under a mutation quota: all rounds, and how long another request right
+    after the last one would have to wait.
     """
 
     rounds: tuple[Round, ...]
@@ -54,14 +54,19 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     found = []
     for one in rounds(items, quota, manner):
         if one.at > LONGEST_MS:
-            raise Invalid("under this quota the topics take more than 30 days. The rate is per second: check its unit")
+            raise Invalid(
+                "under this quota the topics take more than 30 days. Check the rate, which is per second, and the "
+                "number of partitions"
+            )
         found.append(one)
-    owed = quota.admit(1, found[-1].at) or 0 if found else 0
-    if owed > LONGEST_MS:
+    # The last round waits for the request quota, or as an old client. During this wait, the mutation quota recovers.
+    next_wait_ms = max(found[-1].wait_ms, quota.admit(1, found[-1].at) or 0) if found else 0
+    if next_wait_ms > LONGEST_MS:
         raise Invalid(
-            "under this quota the next request waits more than 30 days. The rate is per second: check its unit"
+            "under this quota the next request waits more than 30 days. Check the rate, which is per second, and the "
+            "number of partitions"
         )
-    return Deploy(rounds=tuple(found), next_wait_ms=owed)
+    return Deploy(rounds=tuple(found), next_wait_ms=next_wait_ms)
 
 
 def rate_within(
@@ -73,7 +78,7 @@ def rate_within(
     """Return the smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
 
     `quota` returns the quota for a given rate. Raises NoRate if the request percentage alone makes the client late at
-    any rate.
+    every rate.
 
     >>> from kquota.simulate import Bucket, Mutations
     >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
@@ -87,7 +92,7 @@ def rate_within(
     while late(high):
         low, high = high, high * 2
         if high > _HIGHEST:
-            why = "the request percentage alone makes the load take longer"
+            why = "the request percentage alone makes the load take longer than the given time"
             raise NoRate(f"no mutation rate is high enough: {why}")
     while high - low > 1:
         middle = (low + high) // 2
@@ -103,10 +108,11 @@ class Flow:
     which the client had to wait. `first_at` and `worst_at` are the times of the first and the longest wait, or None if
     the client never had to wait. A fetch that the quota splits has several accepted attempts.
 
-    Steady rates are per second. They cover the time from the end of the second window, when the first burst is used up,
-    to the last request. They are None if this time is shorter than one window. `by` names the quotas that caused the
-    waits. `costs` names the costs that the requests have: `bytes`, `thread_ms`, `mutations`. With `unfinished`, a fetch
-    never gets any data, or the waits exceed 30 days.
+    `begin` is the time of the first attempt, and `end` includes the last wait. Steady rates are per second. They cover
+    the time from the first attempt after two quota windows, when the first burst is used up, to the last attempt. They
+    are None if this time is shorter than one window. `by` names the quotas that caused the waits. `costs`
+    names the costs that the requests have: `bytes`, `thread_ms` or `mutations`. With `unfinished`, a fetch never gets
+    any data, or the waits exceed 30 days.
     """
 
     begin: int
@@ -174,7 +180,7 @@ class Walk:
         self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
-        """Process the next request. It is ignored if the waits so far add up to more than 30 days."""
+        """Process the next request. Once the waits add up to more than 30 days, further attempts are ignored."""
         if len(self._costs) < len(_COSTS):
             self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):

@@ -82,7 +82,8 @@ def percent(thread_ms: float) -> float:
 
 
 def throttle_time_ms(request_ms: int, rejected_ms: Sequence[int], waited_ms: int = 0) -> int:
-    """Return the throttle time in the response to a mutation: max(request, min(topics) - purgatory).
+    """Return the throttle time in the response to a mutation: the larger of `request_ms` and min(`rejected_ms`) -
+    `waited_ms`, but at least 0.
 
     `request_ms` is the delay under the request quota. `rejected_ms` has the wait of each rejected topic, and is empty
     if none is rejected. `waited_ms` is the time between the rejection and the response. Source: KIP-599.

@@ -31,11 +31,11 @@ class Request(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """One attempt to send a request: when the broker read it, what the broker accepted, and how long it mutes the
-    client.
+    """One attempt to send a request: when the broker read it, what the broker accepted, and how long the client is
+    muted.
 
-    With `served`, the client need not send the request again. `by` is the quota that causes the wait, or None without a
-    wait.
+    With `served`, the broker accepted the attempt, so the client does not repeat it. `by` is the quota that causes the
+    wait, or None without a wait.
     """
 
     at: int
@@ -53,7 +53,8 @@ class Quotas:
 
     With `strict`, mutations over the quota are rejected. Otherwise they are accepted and delayed, as for an old client
     (KIP-599). `samples` is `quota.window.num` and `controller.quota.window.num`. Raises Invalid for a key that is not
-    simulated, for two keys of one model, for a limit that is 0, negative or not finite, and for fewer than 1 sample.
+    simulated, and for two keys of one model. Also raises Invalid for a limit that is 0, negative or not finite, and for
+    fewer than 1 sample.
     """
 
     limits: Mapping[str, float]
@@ -197,7 +198,8 @@ class Manner:
     """How a client sends topics: the number in each request (None: all that remain), and the thread time of each
     request in ms.
 
-    Only the request percentage and `strict` of `quotas` are used. Raises Invalid if `per_request` is less than 1.
+    Only the request percentage, `strict` and `samples` of `quotas` are used. Raises Invalid if `per_request` is less
+    than 1.
     """
 
     quotas: Quotas = field(default_factory=Quotas)

@@ -10,7 +10,7 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 
 
 def must_be_positive(value: float, what: str) -> None:
-    """Raise Invalid for an invalid quota: 0, negative, NaN, infinity. The message begins with `what`."""
+    """Raise Invalid for an invalid quota: 0, a negative number, NaN or infinity. The message begins with `what`."""
     if not (value > 0 and math.isfinite(value)):
         raise Invalid(f"{what} {value:g}: must be more than 0 and finite")
 
@@ -34,7 +34,7 @@ class _Sample:
 
 @dataclass(slots=True)
 class Rate:
-    """The recorded amount per second, over at most `samples` samples of `sample_ms` each.
+    """The recorded amount per second, over the last `samples` samples of `sample_ms` each.
 
     The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. With
     `overlapping`, a sample that began before the window and has a value in it still counts, as in Kafka 3.9.1 and

@@ -48,8 +48,8 @@ def header(line: str, where: str) -> tuple[str, ...]:
         names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
-            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations. Optional columns: "
-            "broker, user, client_id"
+            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations, each once. "
+            "Optional columns: broker, user, client_id"
         )
     return names
 
@@ -77,8 +77,8 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
     """Return the connection and the request of a row, or None if the row is not valid.
 
-    A row is not valid without `ms`, with an invalid or negative number, or with both mutations and bytes, because no
-    request has both.
+    A row is not valid without `ms`, with an invalid or negative number, or with both bytes and mutations. No request
+    has both.
     """
     cells = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
     ms, size, mutations, cost = cells["ms"], cells["bytes"] or "0", cells["mutations"] or "0", cells["thread_ms"] or "0"

@@ -74,8 +74,9 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
 
     The file is CSV with a header, a JSON object with broker ids as keys, a JSON list of rows, or an answer of the HTTP
     API of Prometheus: `/api/v1/query` (one value for each broker) or `/api/v1/query_range` (the mean and the
-    percentiles of the values of each broker). Raises Invalid with a message that begins with `where`, the name of the
-    file.
+    percentiles of the values of each broker). Raises Invalid for text without a rate, for text that is too long or in
+    another format, for an invalid rate, and for a broker that is listed twice. The message begins with `where`, the
+    name of the file.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")
@@ -101,7 +102,7 @@ def _from_csv(text: str, where: str) -> dict[BrokerId, BytesIn]:
 def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesIn]:
     names = [name.strip() for name in table.fieldnames or ()]
     if missing := [name for name in ("broker", "bytes_in") if name not in names]:
-        raise Invalid(f"{where}: has no column {' and '.join(missing)}. {_CSV}")
+        raise Invalid(f"{where}: has no column {' or '.join(missing)}. {_CSV}")
     table.fieldnames = names
     # A missing cell (None) and an empty cell are both left out, because both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
@@ -145,14 +146,15 @@ def _has(row: Mapping[str, object], name: str) -> bool:
 
 
 def _in_order(found: BytesIn, what: str) -> BytesIn:
-    """Return `found`. Raises Invalid if its values are not in order, because swapped columns would give a range of
-    times that does not contain the expected time.
+    """Return `found`. Raises Invalid if `low` is not the lowest value or if `high` is above `peak`, because columns may
+    be swapped. With rare bursts, the mean can be above each percentile.
     """
-    rates = [("low", found.low), ("bytes_in", found.mean), ("high", found.high), ("peak", found.peak)]
-    known = [(name, rate) for name, rate in rates if rate is not None]
-    for (name, rate), (above, most) in itertools.pairwise(known):
+    percentiles = [("low", found.low), ("high", found.high), ("peak", found.peak)]
+    known = [(name, rate) for name, rate in percentiles if rate is not None]
+    pairs = [*itertools.pairwise(known), (("low", found.low or 0.0), ("bytes_in", found.mean))]
+    for (name, rate), (above, most) in pairs:
         if rate > most:
-            raise Invalid(f"{what}: {name} is above {above}. No value may exceed the next: low, bytes_in, high, peak")
+            raise Invalid(f"{what}: {name} is above {above}. low must be the lowest value, and peak at least high")
     return found
 
 

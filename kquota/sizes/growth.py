@@ -12,19 +12,17 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import TopicPartition
 
 MOST: Final = 2**63 - 1
-"""The maximum number of bytes in a column of the Spark job. A larger result counts as unknown."""
+"""The largest byte count that a column of the Spark job can hold. A larger result counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaReading:
     """One replica in one snapshot. The size is in bytes. None means unknown.
 
-    `size` counts the log from `local_start_offset`, the first offset on the broker's disk. Snapshots of version 1 do
-    not contain this offset.
+    `size` counts the log from `local_start_offset`, the first offset on the broker's disk.
     """
 
     size: int
-    start_offset: int | None = None
     local_start_offset: int | None = None
     end_offset: int | None = None
     in_sync: bool | None = None
@@ -33,13 +31,15 @@ class ReplicaReading:
 def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
-    A log shrinks because of retention, not because of writes. The growth of a replica that is catching up is copy
-    traffic, not writes of producers. If old records were deleted, or if the earlier start offset is unknown, the result
-    is the number of new offsets times the mean size of an offset in the log. This is an upper bound for a compacted
-    topic. If an end offset or the current start offset is unknown, the result is the growth in size, which is a lower
-    bound. Without a local start offset, the result is wrong for a tiered topic.
+    A log shrinks because of retention or compaction, not because of writes. The growth of a replica that is catching up
+    is copy traffic, not writes of producers. The result is the growth in size, unless old records were deleted, the log
+    shrank, or the earlier start offset is unknown. In these cases, it is the number of new offsets times the mean size
+    of an offset in the log. For a compacted topic, it is then usually too low, because a removed record has an offset
+    but no bytes. If an end offset is unknown, the result is always the growth in size, which is a lower bound, and None
+    if the log shrank. If the current local start offset is unknown, the result is None, because the topic may be
+    tiered.
     """
-    if before is None or before.in_sync is False:
+    if before is None or before.in_sync is False or now.local_start_offset is None:
         return None
     gained = now.size - before.size if now.size >= before.size else None
     if before.end_offset is None or now.end_offset is None:
@@ -48,25 +48,11 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
     if written <= 0:
         # The bytes are unknown if the end offset decreased, because the log was then recreated or truncated.
         return 0 if written == 0 else None
-    start, earlier = _starts(before, now)
-    if start is None or (gained is not None and start == earlier):
+    if gained is not None and now.local_start_offset == before.local_start_offset:
         return gained
-    held = now.end_offset - start
+    held = now.end_offset - now.local_start_offset
     estimate = written * now.size // held if held > 0 else MOST + 1
     return estimate if estimate <= MOST else None
-
-
-def _starts(before: ReplicaReading, now: ReplicaReading) -> tuple[int | None, int | None]:
-    """Return the first offset on disk in the current and in the earlier reading.
-
-    If the current local start offset is unknown, both are start offsets. Otherwise, the start offset replaces an
-    unknown local start offset of the earlier reading. The start offset is never above the local start offset, which
-    only increases. Two equal offsets therefore still mean that no record was deleted.
-    """
-    if now.local_start_offset is None:
-        return now.start_offset, before.start_offset
-    local = before.local_start_offset
-    return now.local_start_offset, before.start_offset if local is None else local
 
 
 def write_rates(
@@ -89,10 +75,7 @@ def write_rates(
         for replica in log_dir.replicas
         if (log_dir.broker, replica.partition) in leaders and not replica.future
     }
-    written = {
-        key: None if leader.local_start_offset is None else grown(before.get(key), _reading(leader))
-        for key, leader in leaders.items()
-    }
+    written = {key: grown(before.get(key), _reading(leader)) for key, leader in leaders.items()}
     return {
         partition: None if more is None else more / seconds
         for (_, partition), more in sorted(written.items(), key=lambda item: item[0][1])
@@ -102,7 +85,6 @@ def write_rates(
 def _reading(replica: Replica) -> ReplicaReading:
     return ReplicaReading(
         size=replica.size,
-        start_offset=replica.start_offset,
         local_start_offset=replica.local_start_offset,
         end_offset=replica.end_offset,
         in_sync=replica.in_sync,

@@ -1,4 +1,4 @@
-"""The contents of a history: snapshots, each of one cluster at one time, and batches of them rolled into Parquet."""
+"""The contents of a history: snapshots (each of one cluster at one time), and batches of snapshots in Parquet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def taken(row: str | bytes, where: str) -> SnapshotKey:
     try:
         return _taken(bounded.json_object(row))
     except (ValueError, KeyError) as error:
-        raise Invalid(f"{where}: its first line is not a row of a snapshot. ", NextStep.TAKE_SNAPSHOT) from error
+        problem = f"{where}: its first line is not a row of a snapshot"
+        raise Invalid(f"{problem}. Give another file, or move this file out of the folder") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +64,8 @@ class Listing:
     """The files of a history.
 
     `rolled` are the Parquet folders of the batches, and `held` the snapshots that the manifests of these batches list.
-    `waiting` snapshots are not compacted yet. `late` snapshots are never compacted, because they are older than the
-    newest compacted snapshot of their cluster.
+    `waiting` snapshots are not rolled yet. `late` snapshots are never rolled, because they are older than the newest
+    rolled snapshot of their cluster.
     """
 
     rolled: tuple[str, ...]

@@ -38,7 +38,7 @@ class LogDirs(Protocol):
         ...
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
-        """Return the first offset of each tiered partition that remote storage does not have yet (KIP-1023).
+        """Return for each tiered partition the first offset that remote storage does not have yet (KIP-1023).
 
         Leaders of Kafka 4.3 and newer report these offsets. `log_dirs` come from `detailed`. Partitions that are not
         tiered are absent.

@@ -36,15 +36,16 @@ def is_answer(found: object) -> bool:
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
-    The series of a broker may differ only in the label `topic`. The series without this label is the total of the
-    broker. If there is no total, the result is the sum of the topics.
+    The series of a broker must differ in the label `topic`, and in no other label. The series without this label is the
+    total of the broker. If there is no total, the result is the sum of the topics.
 
-    Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, for series of a
-    broker that differ in other labels or have the same topic, for a series whose labels name no broker, for a counter,
-    and for a rate that is not valid. The message begins with `where`.
+    Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, and for series of a
+    broker that break the rule above. Also raises Invalid for a counter, for an invalid rate, and for a series whose
+    labels name no broker. The message begins with `where`.
     """
     if answer.get("status", "success") != "success":
-        raise Invalid(f"{where}: Prometheus answered: {answer.get('error') or answer['status']}. Query again")
+        why = answer.get("error") or answer["status"]
+        raise Invalid(f"{where}: Prometheus answered: {why}. Correct the query, or run it again")
     data = answer.get("data", answer)
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind not in ("vector", "matrix"):
@@ -87,7 +88,8 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 def _only_number(name: str) -> int | None:
     """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
 
-    Return None for an IP address, and if the part before the first dot does not contain exactly one number.
+    Return None for an IP address, and unless the part before the first dot contains exactly one number of at most 10
+    digits.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):

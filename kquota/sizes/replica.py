@@ -48,6 +48,11 @@ class LogDir:
     replicas: tuple[Replica, ...]
     cordoned: bool = False
 
+    @property
+    def volume(self) -> tuple[int | None, int | None]:
+        """The total and the usable bytes of the volume. Log dirs with the same values may share one volume."""
+        return self.volume_total, self.volume_usable
+
 
 def without_remote(log_dirs: Iterable[LogDir], pending: Mapping[TopicPartition, int]) -> list[LogDir]:
     """Return the log dirs with the size of each tiered replica reduced to the bytes that are not in remote storage yet.
@@ -97,7 +102,7 @@ def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
 
 
 def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """Yield a warning for each log dir that its broker cannot read, because its replicas are missing from every sum."""
+    """Yield a warning for each log dir that its broker cannot read. The replicas in it are missing from every sum."""
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield (

@@ -15,11 +15,7 @@ from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
 VERSION: Final = 2
-"""The version of the rows that kquota writes. Rows of version 1 have no `local_start_offset`, so they do not show
-whether a topic is tiered.
-"""
-VERSIONS: Final = (1, VERSION)
-"""The snapshot versions that kquota reads."""
+"""The version of the rows. kquota refuses every other version."""
 STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
 _order: Final = attrgetter("partition", "future")
@@ -27,7 +23,8 @@ _WORDS: Final = {None: "null", True: "true", False: "false"}
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """Yield one line for each replica, sorted by broker, log dir, topic, partition. Sizes are in bytes, times in UTC.
+    """Yield one line for each replica, sorted by broker, log dir, topic and partition. Sizes are in bytes, times in
+    UTC.
 
     null means that the value is unknown, never zero. For `rack`, null means that the broker has no rack.
     """
@@ -68,7 +65,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     for number, line in enumerate(rows, 1):
         try:
             row = bounded.json_object(line)
-            if row["version"] not in VERSIONS:
+            if row["version"] != VERSION:
                 raise Invalid(
                     f"{where}: unknown version {row['version']}. Use the kquota that wrote the file, or a newer kquota"
                 )
@@ -80,9 +77,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    # Rows of version 1 have no local start offset. The oldest rows also have no start offset.
-                    start_offset=_count(row.get("start_offset")),
-                    local_start_offset=_count(row.get("local_start_offset")),
+                    start_offset=_count(row["start_offset"]),
+                    local_start_offset=_count(row["local_start_offset"]),
                     end_offset=_count(row["end_offset"]),
                     leader=_flag(row["leader"]),
                     in_sync=_flag(row["in_sync"]),

@@ -1,8 +1,8 @@
 """An archive of Spark's loaded classes in one file, which halves the start time of the JVM.
 
-The archive works only with one JVM and one class path. A separate process creates it once, after a successful command,
-so that no command waits. kquota also works without an archive, but Spark then starts more slowly. kquota ignores an
-incomplete file, and the JVM ignores a complete file whose checksums do not match.
+An archive works only with the Java and the jars with which it was created. A separate process creates it once, after a
+successful command, so that no command waits. kquota also works without an archive, but Spark then starts more slowly.
+kquota ignores an incomplete file, and the JVM ignores a complete file whose checksums do not match.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from kquota import folders, java
 from kquota.errors import Refused
 from kquota.java import Java
+from kquota.reassign.plan import Plan
+from kquota.sizes.snapshot import VERSION
 from kquota.spark import jvm
+from kquota.terms import BrokerId, TopicPartition
 
 SETTING: Final = "KQUOTA_SPARK_ARCHIVE"
 _AOT: Final = 25
@@ -36,14 +39,16 @@ _MAKE: Final = "make:"
 _END: Final = b"\nkquota: whole\n"
 """The last bytes of a complete archive. They follow the JVM's data, and the JVM ignores them."""
 EXIT_SECONDS: Final = 300
-_WORDS: Final = (
-    *("--history", "sizes.jsonl.gz", "--reassignment-json-file", "plan.json"),
-    *("--bytes-in", "1=1MB/s", "--throttle", "50MB/s"),
-)
-_PARTITION: Final = {"topic": "t", "partition": 0}
+PLAN: Final = "plan.json"
+"""The plan that a rehearsal reads: one partition of `HISTORY` moves."""
+HISTORY: Final = "sizes.jsonl.gz"
+"""The sizes that a rehearsal reads: a snapshot with two rows."""
+_PARTITION: Final = TopicPartition("t", 0)
 _ROW: Final = {
-    "version": 1,
+    "version": VERSION,
     "cluster": "c",
+    "topic": _PARTITION.topic,
+    "partition": _PARTITION.partition,
     "time": "2026-01-01T00:00:00Z",
     "log_dir": "/d",
     "size": 1_000_000,
@@ -90,26 +95,27 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
 
 
-def build_later() -> None:
+def build_later(rehearsal: Sequence[str]) -> None:
     """Start a background process that creates the archive, unless the archive exists or is not wanted.
 
-    Nothing is started if an attempt began less than a day ago, or if the disk is nearly full.
+    Nothing is started without a `rehearsal`, if an attempt began less than a day ago, or if the disk is nearly full.
     """
-    if not wanted(os.environ, terminal=sys.stderr.isatty()):
+    if not rehearsal or not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
     with contextlib.suppress(OSError, Refused):
         file = place(java.find())
         if not _whole(file) and not _tried(file) and _room(file.parent):
             quiet = subprocess.DEVNULL
-            command = [sys.executable, "-m", "kquota.spark.archive"]
+            command = [sys.executable, "-m", "kquota.spark.archive", *rehearsal]
             subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", start_new_session=True)
 
 
-def build() -> Path | None:
+def build(rehearsal: Sequence[str]) -> Path | None:
     """Create the archive if it is missing, and return its path, or None if another process is creating it.
 
-    Older archives of the same Java and PySpark are deleted. Raises Refused if Spark or Java is missing, or if the JVM
-    does not write a complete archive.
+    `rehearsal` has the arguments of a kquota command that estimates `PLAN` with the sizes of `HISTORY`. Older archives
+    of the same Java and PySpark are deleted. Raises Refused if Spark or Java is missing, or if the JVM does not write a
+    complete archive.
     """
     file = place(java.find())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +127,7 @@ def build() -> Path | None:
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
             made = Path(folder) / "archive"
-            problem = _rehearsed(Path(folder), made)
+            problem = _rehearsed(rehearsal, Path(folder), made)
             if problem is not None:
                 raise Refused(f"Spark's JVM wrote no complete archive: {problem}")
             _end(made)
@@ -175,16 +181,16 @@ def _digest(texts: list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def _rehearsed(folder: Path, made: Path) -> str | None:
-    """Run `move estimate` on two rows, so that the JVM records the classes that Spark loads.
+def _rehearsed(rehearsal: Sequence[str], folder: Path, made: Path) -> str | None:
+    """Run the command in `folder`, so that the JVM records the classes that Spark loads.
 
-    Return why the archive is missing or may be incomplete: the command's stderr, or a message that it timed out. None
-    if the command and its JVM ended with code 0.
+    Return None if the command ended with code 0 and the archive exists. Otherwise, return why the archive is missing
+    or may be incomplete: the command's stderr, or a message about the timeout.
     """
-    (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": [{**_PARTITION, "replicas": [1, 3]}]}))
-    with gzip.open(folder / "sizes.jsonl.gz", "wt") as file:
-        file.writelines(json.dumps({**_ROW, **_PARTITION, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
-    command = [sys.executable, "-m", "kquota", "move", "estimate", *_WORDS]
+    (folder / PLAN).write_text(Plan(targets={_PARTITION: (BrokerId(1), BrokerId(3))}).text())
+    with gzip.open(folder / HISTORY, "wt") as file:
+        file.writelines(json.dumps({**_ROW, "broker": b, "leader": b == 1}) + "\n" for b in (1, 2))
+    command = [sys.executable, "-m", "kquota", *rehearsal]
     own = {key: value for key, value in os.environ.items() if not key.startswith("KQUOTA_") or key == "KQUOTA_JAVA"}
     # The JVM cannot create an archive if the class path has a folder, as with `HADOOP_CONF_DIR`. An archive created
     # without the folder also works for a class path with one.
@@ -229,4 +235,4 @@ if __name__ == "__main__":
     os.nice(19)
     # Ignore errors, because without an archive the next command is only slower.
     with contextlib.suppress(OSError, Refused):
-        build()
+        build(sys.argv[1:])

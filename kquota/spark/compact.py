@@ -1,8 +1,7 @@
-"""The job that rolls a history. One pass over the snapshots creates the two tables of the history."""
+"""The job that compacts a history. One pass over the snapshots creates the two tables of the history."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +11,8 @@ from pyspark.sql import functions as F
 from kquota.errors import Invalid
 from kquota.sizes.history import Listing
 from kquota.spark.files import Files
-from kquota.spark.growth import REPLICAS, before, by_broker, marked, schema, spanned, with_growth
-from kquota.spark.reader import Reader
+from kquota.spark.growth import REPLICAS, before, by_broker, marked, spanned, with_growth
+from kquota.spark.reader import Reader, schema_of
 from kquota.spark.sizes import from_snapshots
 
 _BYTES_A_TASK: Final = 4_000_000
@@ -27,17 +26,10 @@ _LAYOUT: Final = {
 _ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "partition")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """The folders of the two tables, and the number of `rows` in the table of replicas."""
+def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
+    """Write the waiting snapshots of `listing` as two tables, `folder/replicas` and `folder/brokers`.
 
-    replicas: Path
-    brokers: Path
-    rows: int
-
-
-def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tables:
-    """Write the waiting snapshots of `listing` into `folder` as two tables. `files` has the links to the snapshots.
+    `files` has the snapshots. Returns the number of rows in the table of replicas.
 
     Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
     snapshots.
@@ -67,13 +59,14 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> Tabl
     if found := twice.get["first"]:
         where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
         raise Invalid(f"a snapshot lists {where} twice. Move the snapshot out of the history and try again")
-    replicas = spark.read.schema(schema(REPLICAS)).parquet(str(folder / "replicas"))
+    replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")
-    return Tables(replicas=folder / "replicas", brokers=folder / "brokers", rows=twice.get["all"])
+    count: int = twice.get["all"]
+    return count
 
 
 def write(table: DataFrame, folder: Path) -> None:
-    """Write a table in the format of a history. Its rows must already be sorted."""
+    """Write a table in the format of a history. The rows must already be sorted."""
     table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     table.write.partitionBy("cluster", "date").options(**_LAYOUT).parquet(str(folder))

@@ -26,13 +26,13 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
     """Yield a function that connects, and that sets `options` for its session. The session ends with the block.
 
     Raises Refused if the client is not installed. The function raises Unreachable if the server does not answer, and
-    Invalid if the server rejects the connection or a setting.
+    Invalid if the address is invalid, or if the server rejects the connection or a setting.
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise Refused(
             Parameter("spark_remote"),
-            f" needs the client of Spark Connect (missing: {', '.join(missing)}). In a separate environment, run: "
-            "pip install 'kquota[connect]'. In an environment with Spark, run: pip install 'pyspark[connect]'",
+            f" needs the client of Spark Connect (missing: {', '.join(missing)}). In an environment without Spark, "
+            "run: pip install 'kquota[connect]'. In an environment with Spark, run: pip install 'pyspark[connect]'",
         )
     # Spark's variables in the environment must not redirect the connection to another server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}

@@ -23,7 +23,10 @@ _OURS: Final = {
     "spark.driver.extraJavaOptions": ("kquota starts the JVM itself. Set JDK_JAVA_OPTIONS in the environment",),
     "spark.local.dir": ("kquota uses a temporary folder for each command. Set TMPDIR to use another place",),
 }
-_FIXED_ON_A_SERVER: Final = ("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop.")
+_FIXED_ON_A_SERVER: Final = (
+    *("spark.driver.", "spark.executor.", "spark.jars", "spark.local.", "spark.hadoop."),
+    *("spark.master", "spark.submit."),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +34,13 @@ class Engine:
     """The place where a job runs. `master` is in Spark's format, and `remote` is the address of a Spark Connect server.
 
     If both are None, the job runs in the JVM of this command. `conf` has the Spark settings that the operator gave.
+    `rehearsal` has the arguments of the command that `archive` may run afterwards, or is empty. `cli` provides them.
     """
 
     master: str | None = None
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    rehearsal: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
@@ -86,7 +91,8 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
         raise Invalid(
             _CONF, f" {text!r}: not a valid Spark setting. Write KEY=VALUE, for example spark.sql.shuffle.partitions=64"
         )
-    if key in _OURS:
-        raise Invalid(_CONF, f" {key}: cannot be set. ", *_OURS[key])
+    # The advice in `_OURS` is about the JVM of this machine, so a server comes first.
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
         raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")
+    if key in _OURS:
+        raise Invalid(_CONF, f" {key}: cannot be set. ", *_OURS[key])

@@ -1,12 +1,10 @@
-"""The job of `move estimate`. From sizes and a plan, it calculates the few sums for each broker that `pace` needs."""
+"""The job of `move estimate`. From sizes and a plan, it calculates the few sums that `pace` needs for each broker."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
@@ -19,22 +17,22 @@ from kquota.pace.work import Allotment, Work, allotment
 from kquota.reassign.running_copies import RunningCopy
 from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark.files import Files
-from kquota.spark.flows import LED, Rate, flows, part, summed
+from kquota.spark.flows import LED, LeaderRate, flows, part, summed
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
 from kquota.spark.plans import PlanFrame, first_wrong
 from kquota.spark.reader import Reader
+from kquota.spark.session import beside
 from kquota.terms import BrokerId, ReplicaId
 
 TOPICS: Final = 20
-"""The maximum number of topics that a report names, because a plan can contain ten thousand topics."""
+"""A report names at most this many topics, because a plan can contain ten thousand topics."""
 
 _NAMED: Final = 5
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """Write rates in bytes per second: by broker, and by partition as a DataFrame (topic, partition, w).
+    """Write rates in bytes per second: by broker, and by partition as a DataFrame (`topic`, `partition`, `w`).
 
     The rate of a broker is divided among the partitions that it leads (`pace.work`). A rate that is in neither is
     unknown.
@@ -60,13 +58,14 @@ class Unsized:
 class Measured:
     """The sums of a move. Sizes are in bytes.
 
-    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `rates_told` is
-    true if any rate is known. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` and
-    `in_sync_assumed` count moving partitions for which the input does not report the leader or the in-sync replicas.
+    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `unallotted`
+    brokers have a given rate but lead no partition. `leaders_assumed` counts the moving partitions whose leader the
+    input does not report. `in_sync_assumed` counts those whose in-sync replicas it does not report.
+
     `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
-    `behind` counts out-of-sync followers in partitions of the plan that already have all target replicas. Each
-    partition of `assumed` is assumed to have the size that the operator gave, and the plan's first replica as its only
-    replica and leader. `unseen` are destinations that the sizes do not contain: brokers that may be empty, or belong to
+    `behind` counts out-of-sync followers of planned partitions that already have all target replicas. Each partition of
+    `assumed` counts with the size that the operator gave, and with the plan's first replica as its only replica and its
+    leader. `unseen` are destinations that the sizes do not contain: brokers that may be empty, or belong to
     another cluster. `least_replicas` is the plan's smallest replication factor.
     """
 
@@ -75,7 +74,7 @@ class Measured:
     moving: int
     log_size: int
     max_bytes_in: float | None
-    rates_told: bool
+    any_rate_known: bool
     unallotted: tuple[BrokerId, ...]
     leaders_assumed: int
     in_sync_assumed: int
@@ -109,23 +108,23 @@ def measure(
 ) -> Measured:
     """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`).
 
-    Raises Invalid with the name of the input for unusable input, and Refused if the sizes do not contain a partition of
-    the plan and there is no `assumed_size`.
+    Raises Invalid for unusable input, and names the input. Raises Refused if the sizes lack a partition of the plan and
+    there is no `assumed_size`.
 
     `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
     is set, because it needs more jobs and only a report shows it. `waves` are calculated only if a `split` is
-    given. `left` has the bytes that running copies still need (topic, partition, broker, left). `replicas` must not
-    contain these copies.
+    given. `left` has the bytes that running copies still need (`topic`, `partition`, `broker`, `left`). `replicas` must
+    not contain these copies.
     """
     # Keep parsed text, because parsing it twice would be slow. Rolled files can be read twice quickly.
     rows = judged(replicas).persist() if files.given_names() else judged(replicas)
-    looking = _beside(lambda: health(rows, files))
+    looking = beside(lambda: health(rows, files), "spark-job")  # two jobs run in parallel
     known_partitions = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
     if split or detailed or assumed_size is not None:
         known_partitions = known_partitions.persist()
     sums = summed(known_partitions.withColumn("wave", F.lit(0)), plan.places, left)
     led = [row for row in sums if row["kind"] == LED]
-    found = looking()
+    found = looking.result()
     _refuse(led, known_partitions, plan)
     known = [row for row in led if row["leader"] is not None]
     rate = _rate(known, writes)
@@ -137,7 +136,7 @@ def measure(
         moving=_sum(known, "moving"),
         log_size=_sum(known, "log_size"),
         max_bytes_in=_max_bytes_in(known, writes),
-        rates_told=any(row["written"] or row["leader"] in writes.by_broker for row in known),
+        any_rate_known=any(row["written"] or row["leader"] in writes.by_broker for row in known),
         unallotted=tuple(sorted(set(writes.by_broker) - {row["leader"] for row in known})),
         leaders_assumed=_sum(known, "leaders_assumed"),
         in_sync_assumed=_sum(known, "in_sync_assumed"),
@@ -154,8 +153,8 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that each running copy still needs. Copies with an unknown number are left out. None if all are
-    unknown.
+    """Return the bytes that each running copy still needs, or None if they are unknown for all copies. Other copies
+    with an unknown number of bytes are left out.
     """
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
@@ -165,25 +164,8 @@ def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataF
     return reader.table("left", rows, "topic string, `partition` int, broker int, left bigint") if rows else None
 
 
-def _beside(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Start `work` in a thread, so that two jobs run in parallel. Return a function that waits for the result.
-
-    If the function is not called, nothing waits for the work. A job ends with its session.
-    """
-    done: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:  # noqa: BLE001 - the caller that waits for the result gets it
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="spark-job", daemon=True).start()
-    return done.result
-
-
 def _waves(
-    known_partitions: DataFrame, plan: PlanFrame, split: Split, rate: Rate, reader: Reader, left: DataFrame | None
+    known_partitions: DataFrame, plan: PlanFrame, split: Split, rate: LeaderRate, reader: Reader, left: DataFrame | None
 ) -> tuple[Wave, ...]:
     waves = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
     flow = flows(summed(waves.moving, plan.places, left), rate)
@@ -265,7 +247,7 @@ def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
     return max(known, default=None) if len(known) == len(rates) else None
 
 
-def _rate(leaders: Iterable[Row], writes: Writes) -> Rate:
+def _rate(leaders: Iterable[Row], writes: Writes) -> LeaderRate:
     """Return a function for the write rate of partitions: their part of the leader's given rate, or else the sum of
     their rates, which is None if a rate is unknown.
     """

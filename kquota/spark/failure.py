@@ -16,7 +16,8 @@ from kquota.spark.jvm import MORE_MEMORY, Jvm
 
 _ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
 _LIMIT: Final = (
-    "Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size. Raise it with ulimit -f",
+    "Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size. "
+    "Raise this limit with `ulimit -f unlimited`",
 )
 _VERSIONS: Final = (
     "The cluster's Spark and the local PySpark have different versions. Install the cluster's version locally",
@@ -30,18 +31,38 @@ _ADVICE: Final[Mapping[str, tuple[str, ...]]] = {
     "serialVersionUID": _VERSIONS,
     "InvalidClassException": _VERSIONS,
 }
+_ROOM_ON_A_SERVER: Final = (
+    "The temporary files are on the machines of the Spark Connect server. Free space there, or change spark.local.dir "
+    "of the server",
+)
+_LIMIT_ON_A_SERVER: Final = (
+    "The temporary files of the Spark Connect server exceed the maximum file size. Start the server with a higher "
+    "`ulimit -f`",
+)
+_MEMORY_OF_A_SERVER: Final = (
+    "Start the Spark Connect server with more memory (spark.driver.memory, spark.executor.memory)",
+)
+_ADVICE_FOR_A_SERVER: Final[Mapping[str, tuple[str, ...]]] = {
+    **_ADVICE,
+    "No space left on device": _ROOM_ON_A_SERVER,
+    "File too large": _LIMIT_ON_A_SERVER,
+    "Disk quota exceeded": _ROOM_ON_A_SERVER,
+    "OutOfMemoryError": _MEMORY_OF_A_SERVER,
+    "SparkOutOfMemoryError": _MEMORY_OF_A_SERVER,
+}
+"""The advice for Spark Connect. This machine has neither the memory nor the temporary files of the job."""
 
 
 @contextlib.contextmanager
 def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
-    """Translate errors of Spark, py4j and gRPC into Refused, and errors of a lost server into Unreachable.
+    """Translate the errors of a failed Spark job into Refused, or into Unreachable if the server no longer answers.
 
     An error caused by Ctrl-C becomes KeyboardInterrupt.
     """
     try:
         yield
     except Exception as error:
-        # `_errors` imports PySpark late, because its circular imports fail if two threads import it at the same time.
+        # `_errors` imports PySpark late, because the circular imports of PySpark fail if two threads run them at once.
         if isinstance(error, KquotaError) or not isinstance(error, _errors()):
             raise
         if _interrupted(error):
@@ -65,7 +86,8 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
         return Refused("Spark's JVM ended: ", *ending, ". Nothing was written")
     if engine.remote is not None and "UNAVAILABLE" in text:
         return Unreachable(f"the Spark Connect server {engine.name} no longer answers. Nothing was written")
-    advice = next(((". ", *advice) for mark, advice in _ADVICE.items() if mark in text), ())
+    known = _ADVICE if engine.remote is None else _ADVICE_FOR_A_SERVER
+    advice = next(((". ", *advice) for mark, advice in known.items() if mark in text), ())
     return Refused(f"Spark could not finish: {cause(_details(error) or text)}", *advice, ". Nothing was written")
 
 

@@ -18,13 +18,13 @@ from typing import Final
 from kquota import bounded
 from kquota.errors import Invalid, NextStep, Parameter
 from kquota.sizes.history import Listing
-from kquota.text_file import is_folder
+from kquota.text_file import is_folder, looking_at
 
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
 USAGE_FILES: Final = "usage-*.parquet"
-"""The name pattern of files of compacted days. Each file has at most one row for a bucket on a broker."""
+"""The name pattern of files of compacted days. Each file has at most one row for a quota bucket on a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ def is_elsewhere(path: str) -> bool:
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """Return the files with the output of kafka-log-dirs that match names or globs, plain or gzipped.
+    """Return the plain or gzipped files with the output of kafka-log-dirs. `patterns` are names or globs.
 
-    Raises Invalid if a name or glob matches no file, or if a file cannot be read or contains no JSON line.
+    Raises Invalid if a pattern matches no file, or if a local file cannot be read or contains no JSON line.
     """
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
@@ -79,8 +79,8 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
     """Return the files or folders that match a name or a glob.
 
-    Raises Invalid if nothing matches or the path cannot be accessed. The message begins with `name`, and `what` is the
-    kind of file in it.
+    Raises Invalid if nothing matches or the path cannot be accessed. The message begins with `name`, and calls a
+    missing file `what`.
     """
     try:
         # The name of an existing file is not a glob, even if it looks like one.
@@ -94,8 +94,8 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
 
 
 def _starts(path: Path, name: str) -> Iterator[bytes]:
-    """Yield the first piece of each line, because one line can contain all replicas of a cluster, and gzip can unpack
-    to any length.
+    """Yield only the first piece of each line, because a line can be very long: it can contain all replicas of a
+    cluster, and gzip can unpack to any length.
     """
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
@@ -124,16 +124,14 @@ def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterab
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):
-        try:
+        with looking_at(path):
             link = _laid(path, folder / f"{number:06d}{suffix}")
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be read: {error.strerror or error}") from error
         names[link.name] = str(path)
     return Files(folder=folder, names=names, elsewhere=tuple(elsewhere))
 
 
 def _laid(path: Path, place: Path) -> Path:
-    """Link a file, or copy a pipe such as `<(zcat ...)`. Return the new path, which ends with .gz if the file is
+    """Link a file, or copy a pipe such as `<(zcat ...)`. Return the new path, which ends with `.gz` if the file is
     gzipped, because Spark recognizes gzip by this suffix.
     """
     if path.is_file():

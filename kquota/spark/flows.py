@@ -1,6 +1,6 @@
 """The sums of a move's partitions: the bytes from each broker to each other broker, for each wave and in total.
 
-`log_dir_moves` sums the moves between the log dirs of a broker: the bytes that each broker copies.
+`log_dir_moves` sums the bytes that each broker copies between its own log dirs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ COPIED: Final = 1
 HELD: Final = 2
 _REPLICA: Final = (*KEY, "broker")
 
-Rate = Callable[[int, Led], float | None]
+LeaderRate: TypeAlias = Callable[[int, Led], float | None]
 """A function that returns the write rate of some of a leader's partitions, in bytes per second, or None if unknown."""
 
 
@@ -43,7 +43,7 @@ class Flows:
 
 
 def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
-    """Return, in one pass, the sums of the partitions that each broker leads, receives and holds.
+    """Return, in one pass, the sums over the partitions that each broker leads, receives and holds.
 
     `partitions` must have the column `wave`. `kind` is `LED`, `COPIED` or `HELD`. `broker` is the leader, the
     destination or the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only
@@ -52,7 +52,8 @@ def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | No
     is the sum of these bytes and the whole sizes of all other copies.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
-    # The position in one list gives the kind, because a lambda would run uncompiled for each of a million partitions.
+    # The position in one list gives the kind. A lambda is not used, because Spark would run it uncompiled for each of a
+    # million partitions.
     brokers = F.posexplode(F.concat(F.array("leader"), "adds", "holders")).alias("at", "broker")
     rows = partitions.select("*", brokers).withColumns({"kind": kind, "moving": F.size("adds") > 0})
     if places is not None:
@@ -101,7 +102,7 @@ def part(row: Row) -> Led:
     return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
 
-def flows(rows: Iterable[Row], rate: Rate) -> Flows:
+def flows(rows: Iterable[Row], rate: LeaderRate) -> Flows:
     """Return the flows from the rows of `summed`. `rate` returns the write rate of some of a leader's partitions."""
     by_kind = _by("kind", rows)
     copies, leading = by_kind[COPIED], [row for row in by_kind[LED] if row["led"]["moving"]]
@@ -122,7 +123,7 @@ def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
     return found
 
 
-def _work(copies: Iterable[Row], leading: Iterable[Row], rate: Rate) -> Work:
+def _work(copies: Iterable[Row], leading: Iterable[Row], rate: LeaderRate) -> Work:
     by_link: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in copies:
         by_link[row["leader"], row["broker"]].append(row)
@@ -141,11 +142,11 @@ def _work(copies: Iterable[Row], leading: Iterable[Row], rate: Rate) -> Work:
     )
 
 
-def _written(rows: Iterable[Row], rate: Rate) -> float | None:
+def _written(rows: Iterable[Row], rate: LeaderRate) -> float | None:
     return total(rate(row["leader"], part(row)) for row in rows)
 
 
-def _kept_up(row: Row, rate: Rate) -> float | None:
+def _kept_up(row: Row, rate: LeaderRate) -> float | None:
     """Return the follower traffic of a leader's moving partitions: the write rate of each, once for each in-sync
     follower. None if it is unknown.
     """
@@ -156,7 +157,7 @@ def _kept_up(row: Row, rate: Rate) -> float | None:
     return rate(row["leader"], Led(partitions=led["follow"], bytes=led["followed_bytes"], writes=known))
 
 
-def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[Arrival, ...]:
+def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: LeaderRate) -> tuple[Arrival, ...]:
     places: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in copies:
         places[row["broker"], row["log_dir"] or ""].append(row)
@@ -176,12 +177,12 @@ def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: Rate) -> tuple[A
 
 
 def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | None) -> tuple[LogDirWork, ...]:
-    """Return the work of each broker, by id. `replicas` has the columns of `spark.sizes`, and `places` has the log dirs
-    of a plan.
+    """Return the work of each broker that moves replicas between its log dirs, sorted by broker id. `replicas` has the
+    columns of `spark.sizes`, and `places` has the log dirs of a plan.
 
-    A replica that is already in its planned log dir does not count. If a replica is being copied to that log dir, only
-    the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. The writes of a broker
-    are unknown if the rate of one of its moving replicas is unknown.
+    A replica that is already in its planned log dir does not count. If a replica is already being copied to its planned
+    log dir, only the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. The
+    writes of a broker are unknown if the rate of one of its moving replicas is unknown.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))

@@ -6,37 +6,23 @@ Their columns are a contract: `docs/history.md`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from kquota.errors import Parameter
 from kquota.sizes.growth import MOST
 from kquota.sizes.history import VERSION, Listing, Span
-from kquota.spark.files import is_elsewhere
 from kquota.spark.reader import Reader
+from kquota.spark.sizes import FACTS, is_replica
 
 REPLICAS: Final = {
     "version": "int",
     "time": "timestamp",
     "seconds": "int",
-    "broker": "int",
-    "rack": "string",
-    "log_dir": "string",
-    "topic": "string",
-    "partition": "int",
-    "size": "bigint",
+    **FACTS,
     "grown": "bigint",
-    "start_offset": "bigint",
-    "local_start_offset": "bigint",
-    "end_offset": "bigint",
-    "future": "boolean",
-    "leader": "boolean",
-    "in_sync": "boolean",
-    "volume_total": "bigint",
-    "volume_usable": "bigint",
     "cluster": "string",
     "date": "string",
 }
@@ -48,7 +34,6 @@ BROKERS: Final = {
     "rack": "string",
     "bytes_in": "double",
     "unknown": "bigint",
-    "unproven": "bigint",
     "leaders": "bigint",
     "replicas": "bigint",
     "log_size": "bigint",
@@ -64,14 +49,9 @@ leads.
 """
 
 
-def schema(table: dict[str, str]) -> str:
-    """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in table.items())
-
-
 def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
     """Return one row for each snapshot: its cluster, its time as `stamp` and `time`, the time of the previous snapshot
-    (`before`), and the `seconds` between the two. The last two are null for the first snapshot.
+    (`before`), and the `seconds` between the two. `before` and `seconds` are null for a cluster's first snapshot.
     """
     rows = (
         {
@@ -88,13 +68,13 @@ def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
 
 def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
     """Return each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
-    whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
+    whole = is_replica()
     for name in ("start_offset", "local_start_offset", "end_offset"):
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
     bad = (
         F.when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time differs from the first row"))
-        .when(~F.coalesce(whole, F.lit(False)), F.lit(NO_REPLICA))
+        .when(F.col("time").isNull(), F.lit("contains a row whose cluster or time is not that of the first row"))
+        .when(~whole, F.lit(NO_REPLICA))
     )
     marked = rows.withColumnRenamed("time", "stamp").join(F.broadcast(spans), ["cluster", "stamp"], "left")
     return marked.withColumns({"bad": bad, "future": F.coalesce("future", F.lit(False))})
@@ -121,24 +101,10 @@ def before(reader: Reader, listing: Listing) -> DataFrame | None:
 def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
     """Return one of the two tables, `replicas` or `brokers`, of all rolled snapshots.
 
-    Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name. Raises
-    Refused if files to send are too large or pyarrow is missing, and Invalid if they cannot be read.
+    Raises the same errors as `Reader.batches`.
     """
-    columns, pattern = {"replicas": REPLICAS, "brokers": BROKERS}[table], f"{table}-*.parquet"
-    sent = [path for path in listing.rolled if reader.uploads and not is_elsewhere(path)]
-    read = [path for path in listing.rolled if path not in sent]
-    frames = [reader.hive(Path(path), pattern, ("batch", "cluster", "date")) for path in sent]
-    if read:
-        files = reader.spark.read.schema(schema(columns)).option("pathGlobFilter", pattern)
-        frames.append(files.parquet(*read))
-    # Select only these columns, because the folder name of the batch would otherwise be one more column.
-    alike = (frame.select(*(_column(frame, name).cast(kind) for name, kind in columns.items())) for frame in frames)
-    return reduce(lambda one, other: one.unionAll(other), alike)
-
-
-def _column(frame: DataFrame, name: str) -> Column:
-    """Return a column of a table, or null if an older kquota wrote the table without this column."""
-    return F.col(name) if name in frame.columns else F.lit(None)
+    columns = {"replicas": REPLICAS, "brokers": BROKERS}[table]
+    return reader.batches(listing.rolled, columns, f"{table}-*.parquet", Parameter("history"), elsewhere=True)
 
 
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
@@ -147,12 +113,12 @@ def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
     `before` has the previous snapshot of each cluster, in the columns of this table. The growth follows
     `sizes.growth.grown`. An additional column, `twice`, marks a replica that is listed twice in its snapshot.
     """
-    every = rows.select("cluster", "time", "before", "seconds", *_facts(), F.lit(True).alias("new"))
+    every = rows.select("cluster", "time", "before", "seconds", *FACTS, F.lit(True).alias("new"))
     if before is not None:
-        old = before.select("cluster", "time", *_facts(), F.lit(False).alias("new"))
+        old = before.select("cluster", "time", *FACTS, F.lit(False).alias("new"))
         every = every.unionByName(old, allowMissingColumns=True)
     last = Window.partitionBy("cluster", "broker", "topic", "partition", "future").orderBy("time")
-    known = F.struct("time", "size", "start_offset", "local_start_offset", "end_offset", "in_sync")
+    known = F.struct("time", "size", "local_start_offset", "end_offset", "in_sync")
     return (
         every.withColumn("last", F.lag(known).over(last))
         .where("new")
@@ -166,9 +132,8 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     """Return the table of brokers, from the table of replicas.
 
     `bytes_in` is the growth per second of the partitions that a broker leads. If the leader of a partition changed, the
-    later leader counts. Partitions with an unknown growth are not included, and `unknown` counts them. If they hold
-    more than a tenth of the bytes that the broker leads, `bytes_in` is null. `unproven` counts the partitions whose
-    growth is wrong if their topic is tiered.
+    later leader counts. Partitions with an unknown growth or leader are not included, and `unknown` counts them. If
+    they hold more than a tenth of the bytes that the broker leads, `bytes_in` is null.
     """
     led = F.coalesce("leader", F.lit(True)) & ~F.col("future")
     unknown = led & (F.col("grown").isNull() | F.col("leader").isNull())
@@ -179,14 +144,13 @@ def by_broker(replicas: DataFrame) -> DataFrame:
         _sum(F.col("size"), unknown).alias("unknown_size"),
         _sum(F.col("size"), led).alias("led_size"),
         F.count_if(unknown).alias("unknown"),
-        F.count_if(unproven() & led).alias("unproven"),
         F.count_if(F.col("leader")).alias("leaders"),
         F.count_if(~F.col("future")).alias("replicas"),
         F.try_sum("size").alias("log_size"),
         F.max("volume_total").alias("volume_total"),
         F.max("volume_usable").alias("volume_usable"),
     )
-    summed = ("grown", "unknown_size", "led_size", "unknown", "unproven", "leaders", "replicas", "log_size")
+    summed = ("grown", "unknown_size", "led_size", "unknown", "leaders", "replicas", "log_size")
     volumes = ("volume_total", "volume_usable")
     enough_known = F.col("unknown_size").cast("double") * _MOST_UNKNOWN <= F.col("led_size")
     return (
@@ -205,44 +169,13 @@ def by_broker(replicas: DataFrame) -> DataFrame:
     )
 
 
-def unproven() -> Column:
-    """Return the condition for a growth that is wrong if the topic is tiered: the local start offset is unknown."""
-    return F.col("grown").isNotNull() & F.coalesce("leader", F.lit(True)) & F.col("local_start_offset").isNull()
-
-
-def ordinary(snapshot: DataFrame) -> DataFrame:
-    """Return the topics that are not tiered, according to a snapshot: each local log begins with the first offset.
-
-    The sizes of these topics in earlier snapshots are therefore also sizes of whole logs.
-    """
-    whole = F.coalesce(F.col("start_offset") == F.col("local_start_offset"), F.lit(False))
-    led = snapshot.where(F.col("leader") & ~F.coalesce("future", F.lit(False)))
-    return led.groupBy("topic").agg(F.every(whole).alias("ordinary")).where("ordinary")
-
-
-def with_known_rates(replicas: DataFrame, ordinary: DataFrame) -> DataFrame:
-    """Return the table of replicas. A growth that would be wrong for a tiered topic is null.
-
-    The growth of the topics in `ordinary`, which are not tiered, is kept.
-    """
-    grown = F.when(~unproven() | F.coalesce("ordinary", F.lit(False)), F.col("grown"))
-    return replicas.join(F.broadcast(ordinary), "topic", "left").withColumn("grown", grown).select(*REPLICAS)
-
-
-def _facts() -> list[str]:
-    computed = {"version", "time", "seconds", "grown", "cluster", "date"}
-    return [name for name in REPLICAS if name not in computed]
-
-
 def _sum(column: Column, where: Column) -> Column:
     return F.try_sum(F.when(where, column).otherwise(0))
 
 
 def _grown() -> Column:
     """Return the growth of a replica in bytes. The conditions follow `sizes.growth.grown` line by line."""
-    size, end, local = F.col("size"), F.col("end_offset"), F.col("local_start_offset")
-    start = F.coalesce(local, F.col("start_offset"))
-    earlier = F.coalesce(F.when(local.isNotNull(), F.col("last.local_start_offset")), F.col("last.start_offset"))
+    size, end, start = F.col("size"), F.col("end_offset"), F.col("local_start_offset")
     gained = F.when(size >= F.col("last.size"), size - F.col("last.size"))
     written, held = end - F.col("last.end_offset"), end - start
     # `_long` is needed, because the products have up to 38 digits.
@@ -250,11 +183,11 @@ def _grown() -> Column:
     fits = (held > 0) & (product < _long(F.lit(MOST)) * whole + whole)
     estimate = F.when(fits, F.call_function("div", product, whole))
     return (
-        F.when(F.col("last.in_sync") == F.lit(False), None)
+        F.when(start.isNull() | (F.col("last.in_sync") == F.lit(False)), None)
         .when(written.isNull(), gained)
         .when(written == 0, F.lit(0).cast("bigint"))
         .when(written < 0, None)
-        .when(start.isNull() | (gained.isNotNull() & (start == earlier)), gained)
+        .when(gained.isNotNull() & (start == F.col("last.local_start_offset")), gained)
         .otherwise(estimate)
     )
 

@@ -1,4 +1,4 @@
-"""A history for an estimate: the sizes in the newest snapshot of one cluster, and its earlier write rates."""
+"""A history for an estimate: the sizes in one cluster's newest snapshot, and the cluster's earlier write rates."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ from kquota.measure import human_duration
 from kquota.sizes.bytes_in import ENOUGH, BytesIn
 from kquota.sizes.history import Listing, SnapshotKey, listing
 from kquota.spark.files import Files, is_elsewhere
-from kquota.spark.growth import (
-    NO_REPLICA,
-    before,
-    by_broker,
-    marked,
-    ordinary,
-    rolled,
-    spanned,
-    with_growth,
-    with_known_rates,
-)
+from kquota.spark.growth import NO_REPLICA, before, by_broker, marked, rolled, spanned, with_growth
 from kquota.spark.reader import Reader
 from kquota.spark.sizes import ROW, from_snapshots
 from kquota.terms import BrokerId
@@ -36,8 +26,7 @@ class History:
     """One cluster's part of a history: its two tables (`docs/history.md`), with rolled and waiting snapshots.
 
     `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest one, in
-    the columns of `spark.sizes`. `bad` counts invalid rows of waiting snapshots, which are left out. `unproven` counts
-    the topics that may be tiered. The growth of these topics is left out where it would be wrong for a tiered topic.
+    the columns of `spark.sizes`. `bad` counts the invalid rows of waiting snapshots. These rows are left out.
     """
 
     cluster: str
@@ -47,13 +36,13 @@ class History:
     brokers: DataFrame
     newest: DataFrame
     bad: int = 0
-    unproven: int = 0
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
-        """Return the columns topic, partition and w: the mean write rate in bytes per second.
+        """Return the mean write rate of each partition as a table with the columns `topic`, `partition` and `w`.
 
-        The rate covers the last `window` seconds, or the whole history if `window` is None. In each snapshot, only the
-        growth of the leader counts. A single snapshot shows no growth, so the result is then None.
+        `w` is in bytes per second. It covers the last `window` seconds, or the whole history if `window` is None. In
+        each snapshot, only the growth of the leader counts. Partitions without a known growth are left out. A single
+        snapshot shows no growth, so the result is then None.
         """
         if self.first == self.last:
             return None
@@ -61,7 +50,9 @@ class History:
         return led.groupBy("topic", "partition").agg((F.sum("grown") / F.sum("seconds")).alias("w"))
 
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
-        """Return the write rate of the partitions that each broker leads. Brokers with an unknown rate are left out.
+        """Return the mean and the percentiles of the write rate of the partitions that each broker leads.
+
+        Brokers with an unknown rate are left out.
 
         `window` is the same as in `by_partition`. The percentiles give each interval between two snapshots the same
         weight, and are unknown for fewer than `ENOUGH` intervals. The result is empty for a single snapshot.
@@ -96,28 +87,25 @@ class History:
         return (F.col("date") >= f"{begin:%Y-%m-%d}") & (F.col("time") > F.lit(begin))
 
 
-def opened(
-    reader: Reader, found: Listing, files: Files, cluster: str | None = None, live: Files | None = None
-) -> History:
+def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = None) -> History:
     """Open the history in `found`. `files` has its waiting snapshots.
 
-    `live`, if given, has a snapshot of the live cluster, which shows the topics that are not tiered. Otherwise the
-    newest snapshot shows them. Raises Invalid if there is no snapshot, if a file is not valid, if the history does not
-    contain `cluster`, or if `cluster` is None and the history has several clusters.
+    Raises Invalid for a history without snapshots, for an unusable file, and for a snapshot that is older than rolled
+    tables that only Spark can read, and not in them. Also raises Invalid if the history does not contain `cluster`, or
+    if `cluster` is None and the history has several clusters. Raises Refused as `growth.rolled` does.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
     replicas = rolled(reader, known, "replicas") if known.rolled else None
     brokers = rolled(reader, known, "brokers") if known.rolled else None
-    bad, old = 0, brokers is not None and not brokers.where(F.coalesce("unproven", F.lit(1)) > 0).isEmpty()
+    bad = 0
     if known.waiting:
         rows = from_snapshots(reader, files)
         links = [link for link, path in files.names.items() if Path(path) in known.waiting]
         if len(links) < len(files.names):
             rows = rows.where(F.col("file").isin(links))
         rows = marked(rows, spanned(reader, known.spans()))
-        bad, older = _left_out(rows, files)
-        old = old or older
+        bad = _left_out(rows, files)
         fresh = with_growth(rows.where(F.col("bad").isNull()), before(reader, known)).drop("twice")
         summed = by_broker(fresh)
         replicas = fresh if replicas is None else replicas.unionByName(fresh)
@@ -126,11 +114,6 @@ def opened(
     replicas, brokers = (table.where(F.col("cluster") == name) for table in (replicas, brokers))
     times = [each.time for each in (*known.held, *known.waiting.values())]
     newest = _newest(reader, known, files, replicas, SnapshotKey(name, max(times)))
-    unproven = 0
-    # A single snapshot shows no growth.
-    if old and len(set(times)) > 1:
-        replicas, unproven = _proven(replicas, from_snapshots(reader, live) if live is not None else newest)
-        brokers = by_broker(replicas)
     return History(
         cluster=name,
         first=min(times),
@@ -139,17 +122,7 @@ def opened(
         brokers=brokers,
         newest=newest,
         bad=bad,
-        unproven=unproven,
     )
-
-
-def _proven(replicas: DataFrame, snapshot: DataFrame) -> tuple[DataFrame, int]:
-    """Return the replicas, with a null growth where it would be wrong for a tiered topic, and the number of topics that
-    may be tiered.
-    """
-    whole = ordinary(snapshot)
-    others = snapshot.where("leader").select("topic").distinct().join(whole, "topic", "left_anti")
-    return with_known_rates(replicas, whole), others.count()
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
@@ -167,8 +140,8 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than the rolled history of its cluster in {', '.join(elsewhere)}, which "
-            "does not contain it. Leave out this file, or roll all snapshots again",
+            f" {known.late[0]}: is older than the compacted history of its cluster in {', '.join(elsewhere)}, which "
+            "does not contain it. Leave out this file, or compact all snapshots again",
         )
     return replace(known, late=found.late)
 
@@ -184,20 +157,16 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
     return now.select(*(constants.get(name, F.col(name)).alias(name) for name in (*ROW, "file", "problem", "offline")))
 
 
-def _left_out(rows: DataFrame, files: Files) -> tuple[int, bool]:
-    """Return the number of invalid rows in valid files, and whether a leader's row has no local start offset.
+def _left_out(rows: DataFrame, files: Files) -> int:
+    """Return the number of invalid rows in valid files.
 
     Raises Invalid for an unusable file, and names the file.
     """
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
-    bad, old = (
-        F.count_if(F.col("bad") == NO_REPLICA),
-        F.count_if(F.col("leader") & F.col("local_start_offset").isNull()),
-    )
-    found, count, older = rows.agg(unusable, bad, old).collect()[0]
+    found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
-    return int(count), older > 0
+    return int(count)
 
 
 def _bytes_in(mean: float, percentiles: Sequence[float] | None) -> BytesIn:

@@ -110,7 +110,7 @@ class Jvm:
     def must_exit(self, seconds: float) -> None:
         """Wait for the JVM to end normally, which is slow.
 
-        Raises Refused if it takes longer than `seconds`, or ends with another code than 0.
+        Raises Refused if the JVM takes longer than `seconds`, or ends with a code other than 0.
         """
         try:
             self._process.communicate(timeout=seconds)
@@ -143,12 +143,14 @@ def jvm(
     # access keys.
     conf.touch(mode=0o600)
     conf.write_text("".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in options.items()))
-    command = [str(java.find().executable), "-cp", class_path(spark), *MODULE_OPTIONS, *flags]
+    hadoop = hadoop_configuration(os.environ.get("HADOOP_CONF_DIR", ""))
+    command = [str(java.find().executable), "-cp", class_path(spark, hadoop), *MODULE_OPTIONS, *flags]
     command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(conf)]
     # A Spark configuration in the environment must not change a job.
     own = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     own |= {"SPARK_HOME": str(spark), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)}
     own |= {"SPARK_LOCAL_IP": address} if address is not None else {}
+    own |= {"HADOOP_CONF_DIR": hadoop} if hadoop else {}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "pyspark-shell"],
@@ -167,9 +169,13 @@ def jvm(
         process.communicate()
 
 
-def class_path(spark: Path) -> str:
-    """Return the class path: the jars of Spark, then any Hadoop configuration in `HADOOP_CONF_DIR` (hdfs, s3a)."""
-    hadoop = os.environ.get("HADOOP_CONF_DIR")
+def hadoop_configuration(folders: str) -> str:
+    """Return the folders of `HADOOP_CONF_DIR` as absolute paths, because the JVM runs in another folder."""
+    return os.pathsep.join(str(Path(folder).absolute()) for folder in folders.split(os.pathsep) if folder)
+
+
+def class_path(spark: Path, hadoop: str) -> str:
+    """Return the class path: the jars of Spark, then the folders of a Hadoop configuration, if any."""
     return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
 
 
@@ -190,8 +196,9 @@ def last_words(log: Path) -> str:
 
 
 def heap() -> int:
-    """Return the heap size in bytes: half of the memory of this machine or this process's cgroup, whichever is less,
-    but at least 512 MiB and at most 2 GiB, so that the process stays below 3 GB.
+    """Return the heap size in bytes: half of the memory of this machine or of this process's cgroup, whichever is less.
+
+    The size is at least 512 MiB. It is at most 2 GiB, so that the process stays below 3 GB.
     """
     return max(_LEAST, min(_MOST, min(_memories()) // 2))
 

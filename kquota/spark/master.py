@@ -22,8 +22,8 @@ def own_address(engine: Engine) -> str | None:
     """Return the local address at which a standalone master reaches this machine. None if only Spark knows it (yarn,
     k8s).
 
-    Raises Unreachable if none of the given masters answers, because Spark would retry for minutes. Raises Invalid for
-    an invalid address.
+    The given masters are tried in order until one of them answers. Raises Unreachable if none answers, because Spark
+    would retry for minutes. Raises Invalid if the address of a tried master is invalid.
     """
     assert engine.master is not None
     if not engine.master.startswith("spark://"):
@@ -41,7 +41,7 @@ def own_address(engine: Engine) -> str | None:
 
 
 def reached(place: str) -> str:
-    """Return the local address of a connection to `place`: `HOST:PORT`, or `HOST` for port 7077.
+    """Return the local address of a connection to `place`, which is `HOST:PORT`, or `HOST` for port 7077.
 
     Raises OSError if there is no connection within 10 s, and Invalid if `place` is not a valid address.
     """

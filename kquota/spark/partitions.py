@@ -14,7 +14,7 @@ from kquota.errors import Invalid, Parameter
 from kquota.pace.disk_space import Volume
 from kquota.spark.files import Files
 from kquota.spark.plans import PlanFrame
-from kquota.spark.sizes import SNAPSHOT
+from kquota.spark.sizes import SNAPSHOT, is_replica
 
 KEY: Final = ("topic", "partition")
 _USED: Final = ("cluster", "time", *KEY, "size", "leader", "in_sync", "file", "problem")
@@ -30,9 +30,9 @@ _JOINED: Final = {
 class Health:
     """The source of the input, and the number of rows that were left out.
 
-    `bad` rows lack a broker, topic, partition or valid size. `future` rows are copies between two log dirs of one
-    broker. If a replica is listed twice, the largest row is kept, and `duplicate` counts the others. `offline` counts
-    unreadable log dirs, whose replicas are missing.
+    `cluster` and `time` are None if the input does not report them. `bad` rows lack a broker, topic, partition or valid
+    size. `future` rows are copies between two log dirs of one broker. If a replica is listed twice, the largest row is
+    kept, and `duplicate` counts the others. `offline` counts unreadable log dirs, whose replicas are missing.
     """
 
     cluster: str | None
@@ -50,12 +50,11 @@ def judged(replicas: DataFrame) -> DataFrame:
 
     `why` is null for a replica that counts, and `empty` for a row that only shows that its broker exists.
     """
-    whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
     empty = F.col("broker").isNotNull() & F.col("topic").isNull() & F.col("size").isNull()
     why = (
         F.when(F.col("offline"), "offline")
         .when(empty, "empty")
-        .when(~F.coalesce(whole, F.lit(False)), "bad")
+        .when(~is_replica(), "bad")
         .when(F.coalesce("future", F.lit(False)), "future")
     )
     return replicas.select(*_USED, *_VOLUME, why.alias("why"))
@@ -64,8 +63,8 @@ def judged(replicas: DataFrame) -> DataFrame:
 def health(rows: DataFrame, files: Files) -> Health:
     """Return the health of rows from `judged`. Its `duplicate` is 0, because `flows.summed` counts duplicates.
 
-    Raises Invalid for an unusable file, and for rows without replicas or of several snapshots. The message names the
-    files.
+    Raises Invalid if a file is unusable, if no row is a replica that counts, or if the rows come from several
+    snapshots. The message names the files or the history.
     """
     # Rows are grouped by columns with few values, because collecting these values as sets takes ten times as long.
     counts = [F.count_if(F.col("why") == why).alias(why) for why in ("bad", "future", "offline")]
@@ -112,11 +111,11 @@ def partitions(
     """Return one row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per
     second.
 
-    The leader comes from the input. Otherwise it is the plan's first replica that already holds the partition, or else
-    the holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as in
-    sync. A partition of the plan without replicas has no leader. With an `assumed_size`, in bytes, the plan's first
-    replica holds and leads this partition. `replicas` and `targets` need much memory, so they are included only if
-    `detailed` is set.
+    If the input does not report a leader, the leader is the plan's first replica that already holds the partition, or
+    else the holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as
+    in sync. A partition of the plan that no broker holds has no leader. With an `assumed_size`, in bytes, the plan's
+    first replica holds and leads this partition. `replicas` and `targets` need much memory, so they are included only
+    if `detailed` is set.
     """
     found = _standing(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")

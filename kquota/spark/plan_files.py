@@ -35,8 +35,9 @@ class PlanFiles:
 def opened(name: str, scratch: Path) -> Plan | PlanFiles:
     """Return the plan in a JSON file of kafka-reassign-partitions, or the files of a plan in JSON lines or Parquet.
 
-    A folder must contain files of one kind. A path that Spark opens (s3a://, hdfs://) is JSON lines if its name ends
-    with .jsonl, .ndjson or .json, with or without .gz, otherwise Parquet. Raises Invalid for an invalid plan.
+    A folder must contain files of one kind. A path that Spark opens (`s3a://`, `hdfs://`) is JSON lines if its name
+    ends with `.jsonl`, `.ndjson` or `.json`, with or without `.gz`, otherwise Parquet. Raises Invalid for files that
+    cannot be read, for a folder without files or with several kinds, and for an invalid plan in a JSON file.
     """
     if is_elsewhere(name):
         lines = name.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
@@ -64,16 +65,13 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_PARQUET)) == _PARQUET
-    except OSError as error:
-        raise Invalid(f"{path}: cannot be read: {error.strerror}") from error
+    with looking_at(path), path.open("rb") as file:
+        return file.read(len(_PARQUET)) == _PARQUET
 
 
 def _is_lines(path: Path) -> bool:
-    """True if the first line with text is a complete entry, or the file is gzipped, because Kafka's tools do not read
-    gzip.
+    """True if the first line with text is a complete entry. This is also true for a gzipped file that is not empty,
+    because Kafka's tools do not read gzip.
     """
     if not path.is_file():
         return False
@@ -89,5 +87,5 @@ def _is_lines(path: Path) -> bool:
         return "replicas" in json.loads(first)
     except (OSError, EOFError, zlib.error) as error:
         raise Invalid(f"{path}: cannot be read: {error}") from error
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False

@@ -32,11 +32,11 @@ _READ: Final = "the plan"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrame:
-    """A plan as DataFrames. `frame` has topic, partition, targets and `wrong`, which is null for a valid entry. For an
-    invalid entry, `wrong` has its place and the reason.
+    """A plan as DataFrames. `frame` has the columns `topic`, `partition`, `targets` and `wrong`. For a valid entry,
+    `wrong` is null. For an invalid entry, it has the place of the entry and the reason.
 
-    `name` is the name of the plan in messages. `places` has the log dirs of the plan, if it names any: topic,
-    partition, broker, `log_dir`.
+    `name` is the name of the plan in messages. If the plan names log dirs, `places` has them, with the columns `topic`,
+    `partition`, `broker` and `log_dir`.
     """
 
     name: str
@@ -58,9 +58,11 @@ def planned(reader: Reader, plan: Plan) -> PlanFrame:
 
 
 def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
-    """Return the DataFrame of a plan that only Spark reads. `measure` raises Invalid for the first invalid entry.
+    """Return the DataFrame of a plan that only Spark reads. Invalid entries raise no error here, but in
+    `estimate.measure`.
 
-    Raises Invalid at once for unreadable Parquet, and for Parquet without the columns topic, partition and replicas.
+    Raises Invalid for unreadable Parquet, and for Parquet without the column `topic`, `partition` or `replicas`. Raises
+    Refused as `Reader.parquet` does.
     """
     if plan.parquet:
         found = reader.parquet(plan.files, plan.name)
@@ -122,14 +124,14 @@ def _complaint() -> Column:
     entry = F.substring("corrupt", 1, 60)
     return (
         F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
-        .when(F.col("topic").isNull(), F.lit("an entry without a topic"))
+        .when(F.col("topic").isNull(), F.lit("an entry has no topic"))
         .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
-        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry without a partition number")))
+        .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry has no partition number")))
         .when(
             ~F.col("partition").between(0, HIGHEST_ID),
             F.concat(name, F.lit(f": partition must be from 0 to {HIGHEST_ID}")),
         )
-        .when(F.col("replicas").isNull(), F.concat(name, F.lit(": an entry without replicas")))
+        .when(F.col("replicas").isNull(), F.concat(name, F.lit(": the entry has no replicas")))
         .when(F.size("replicas") == 0, F.concat(name, F.lit(": Partition replica list cannot be empty")))
         .when(out_of_range, F.concat(name, F.lit(f": broker ids must be from 0 to {HIGHEST_ID}, but are "), shown))
         .when(

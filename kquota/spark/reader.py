@@ -1,7 +1,7 @@
-"""Reads local files for a job.
+"""Reads the files of a job.
 
-A local engine opens the files itself. kquota sends their lines to a cluster or a Spark Connect server, which cannot see
-the local folders.
+A local engine opens local files itself. A cluster or a Spark Connect server cannot see the local folders, so kquota
+sends it the lines or rows of these files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Final
 from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import human_bytes
 from kquota.spark.failure import answered, cause
-from kquota.spark.files import Files
+from kquota.spark.files import Files, is_elsewhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_HISTORY: Final = Parameter("history")
 _MOST_SENT: Final = 100_000_000
-"""The maximum size in bytes of Parquet that kquota sends, because client and driver hold several copies of the rows."""
+"""kquota sends a local history only if its Parquet files have at most this many bytes, because client and driver hold
+several copies of the rows.
+"""
 SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
-"""The maximum number of characters in one statement, unless a single line is longer."""
+"""The lines in one statement have at most this many characters, unless a single line is longer."""
 _ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
 
 _Row = tuple[str, str]
@@ -46,8 +47,8 @@ class Reader:
     uploads: bool = False
 
     def lines(self, files: Files) -> DataFrame:
-        """Return every line of text files, gzipped or not, as `value`. `file` is the link, or the path of a file
-        elsewhere.
+        """Return every line of text files, gzipped or not, as `value`. `file` is the name of a link in `Files.names`,
+        or a path in `Files.elsewhere`.
         """
         from pyspark.sql import functions as F
 
@@ -84,8 +85,8 @@ class Reader:
     def parquet(self, files: Files, name: str) -> DataFrame:
         """Return the rows of Parquet files with all their columns.
 
-        Raises Invalid if the files cannot be read or the types of a column differ, and Refused if pyarrow is needed and
-        missing. The message begins with `name`.
+        Raises Invalid if the files cannot be read or the types of a column differ. Raises Refused if the files must be
+        sent and pyarrow is missing. The message begins with `name`.
         """
         if self.uploads and files.names:
             return self._sent(str(files.folder), (name,))
@@ -95,40 +96,70 @@ class Reader:
         except answered() as error:
             raise Invalid(f"{name}: cannot be read as Parquet: {cause(str(error))}") from error
 
-    def hive(self, folder: Path, pattern: str, partitions: Iterable[str]) -> DataFrame:
-        """Return the rows in the Parquet files of a local history, with the columns in its folder names.
+    def batches(
+        self, paths: Sequence[str], columns: Mapping[str, str], pattern: str, given_in: Parameter, *, elsewhere: bool
+    ) -> DataFrame:
+        """Return the `columns` of the Parquet files that match `pattern` in the batches of histories.
 
-        kquota sends the rows to the engine. Raises Refused if the files are too large or pyarrow is missing, and
-        Invalid if they cannot be read.
+        Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name.
+        Raises Refused if files to send are too large or pyarrow is missing, and Invalid if they cannot be read. The
+        message begins with `given_in`. With `elsewhere`, the operator can instead give a path that Spark itself reads.
         """
+        from pyspark.sql import functions as F
+
+        sent = [path for path in paths if self.uploads and not is_elsewhere(path)]
+        frames = [self._hive(Path(path), pattern, given_in, elsewhere=elsewhere) for path in sent]
+        if read := [path for path in paths if path not in sent]:
+            files = self.spark.read.schema(schema_of(columns)).option("pathGlobFilter", pattern)
+            frames.append(files.parquet(*read))
+
+        def alike(frame: DataFrame) -> DataFrame:
+            # The folder name of the batch is not a column of the table, and an older kquota wrote fewer columns.
+            known = (F.col(name) if name in frame.columns else F.lit(None) for name in columns)
+            kinds = columns.items()
+            return frame.select(*(one.cast(kind).alias(name) for one, (name, kind) in zip(known, kinds, strict=True)))
+
+        return reduce(lambda one, other: one.unionAll(other), map(alike, frames))
+
+    def _hive(self, folder: Path, pattern: str, given_in: Parameter, *, elsewhere: bool) -> DataFrame:
         files = sorted(folder.rglob(pattern))
         if sum(file.stat().st_size for file in files) > _MOST_SENT:
+            copy = "Copy the history to a place that Spark can read, and give its path (s3a://BUCKET/history)"
             raise Refused(
-                _HISTORY,
+                given_in,
                 f" {folder}: contains more than {human_bytes(_MOST_SENT)} of Parquet, which kquota does not send to a "
-                "remote Spark. Copy the history to a place that Spark can read, and give its path "
-                "(s3a://BUCKET/history), or leave out ",
+                f"remote Spark. {f'{copy}, or leave out ' if elsewhere else 'Leave out '}",
                 Parameter("spark_master"),
                 " and ",
                 Parameter("spark_remote"),
             )
-        return self._sent(list(map(str, files)), (_HISTORY, f" {folder}"), base=folder, partitions=partitions)
+        name = (given_in, f" {folder}")
+        return self._sent(
+            list(map(str, files)), name, base=folder, partitions=("batch", "cluster", "date"), elsewhere=elsewhere
+        )
 
     def _sent(
-        self, files: str | list[str], name: tuple[str, ...], *, base: Path | None = None, partitions: Iterable[str] = ()
+        self,
+        files: str | list[str],
+        name: tuple[str, ...],
+        *,
+        base: Path | None = None,
+        partitions: Iterable[str] = (),
+        elsewhere: bool = True,
     ) -> DataFrame:
         """Send rows with pyarrow. Raises Invalid for unreadable files.
 
-        Raises Refused if pyarrow is missing, because only the client of Spark Connect installs it.
+        Raises Refused if pyarrow is missing. Only the client of Spark Connect installs it.
         """
         try:
             import pyarrow
             from pyarrow import dataset, parquet
         except ImportError as error:
+            place = ", or give a place that Spark can read (s3a://, hdfs://)" if elsewhere else ""
             raise Refused(
                 *name,
-                ": local Parquet is sent to Spark with pyarrow, which is not installed. Run pip install pyarrow, "
-                "give JSON lines, or give a place that Spark can read (s3a://, hdfs://)",
+                ": local Parquet is sent to Spark with pyarrow, which is not installed. Run pip install pyarrow",
+                place,
             ) from error
         folder_columns = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(folder_columns, flavor="hive")
@@ -171,11 +202,16 @@ class Reader:
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
 
 
-def uploaded(spark: SparkSession, files: Files) -> DataFrame:
-    """Return every line of the files as `value`, and its link as `file`. Raises Invalid for a file that is damaged or
-    not text, and names the file.
+def schema_of(columns: Mapping[str, str]) -> str:
+    """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
-    No path is sent, and the engine runs no Python.
+
+def uploaded(spark: SparkSession, files: Files) -> DataFrame:
+    """Return every line of the files as `value`, with the link of its file as `file`. No path is sent, and the engine
+    runs no Python.
+
+    Raises Invalid for a file that is damaged or not text, and names the file.
     """
     from pyspark.sql.utils import is_remote
 

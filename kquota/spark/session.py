@@ -13,8 +13,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from kquota.spark import archive, connect, master
 from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
@@ -31,7 +32,7 @@ _OPTIONS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# Spark's defaults, 200 partitions and an adaptive plan, cost seconds on small inputs.
+# Spark's defaults (200 partitions and an adaptive plan) cost seconds on small inputs.
 _SMALL_OPTIONS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -46,58 +47,64 @@ _LARGE_OPTIONS: Final = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     # Rows between two jobs are read only once or twice, so compressing them takes more time than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # These checks detect tasks whose results change when repeated. They cost time for each row, and kquota has no such
-    # tasks.
+    # These checks detect tasks that give another result when they run again. The checks cost time for each row, and
+    # kquota has no such tasks.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
-# A job is small below this many bytes of gzipped input. The text is about ten times as large.
+# A job is small if its inputs, as they are stored, have fewer bytes than this. If they are gzipped, the text is about
+# ten times as large.
 _SMALL: Final = 16_000_000
 _END_SECONDS: Final = 2.0
 OnStage: TypeAlias = Callable[[int, int, int], None]
 """A callback that receives the newest stage: its id, its number of finished tasks, and its number of tasks."""
 _LOOK_SECONDS: Final = 0.2
+_T = TypeVar("_T")
+
+
+def beside(work: Callable[[], _T], name: str) -> Future[_T]:
+    """Start `work` in a new thread, and return its future result. The thread does not keep the process alive."""
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - the caller that waits for the result gets it
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return done
 
 
 class Start:
     """A session that starts in a separate thread."""
 
     def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
-        self._connect, self.jvm = connect, jvm
-        self._session: SparkSession | None = None
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="spark-start", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._session = self._connect()
-        except Exception as error:  # noqa: BLE001 - the caller that waits for the session gets it
-            self._failure = error
+        self.jvm = jvm
+        self._session = beside(connect, "spark-start")
 
     def session(self) -> SparkSession:
         """Return the session as soon as it is ready. Raises the error that prevented its start."""
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        assert self._session is not None
-        return self._session
+        return self._session.result()
 
     def ended(self) -> None:
         """Wait at most 2 s for the end of the thread, because the thread may be waiting for a server."""
-        self._thread.join(_END_SECONDS)
+        wait([self._session], _END_SECONDS)
 
 
 @contextlib.contextmanager
 def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
     """Start Spark for an input of `size` bytes, and return at once. Give the yielded value to `session`.
 
-    `scanned` is the size of the part of a history that Spark only sums up. The C1 compiler is enough for this part.
+    `scanned` is the size in bytes of the part of a history that Spark only sums up. The C1 compiler is enough for this
+    part, so only `size` decides which compilers the JVM uses.
 
-    Nothing may import PySpark before `session` returns, because its circular imports fail if two threads import it at
-    the same time. The end of the block ends everything, including a session that is not ready. All files are in the
-    folder `scratch`. Raises Refused if Spark or Java is missing, or if the JVM that creates an archive does not end
-    normally, Invalid for an invalid address of a master, and Unreachable if no master answers.
+    Nothing may import PySpark before `Start.session` returns, because the circular imports of PySpark fail if two
+    threads run them at once. The end of the block ends everything, including a session that is not ready. All files are
+    in the folder `scratch`.
+
+    Raises Refused if Spark, Java or the client of Spark Connect is missing, or if a JVM that creates an archive does
+    not end normally. Raises Invalid for an invalid address of a master, and Unreachable if no master answers.
     """
     tuned = _SMALL_OPTIONS if size + scanned < _SMALL else _LARGE_OPTIONS if engine.local else {}
     if engine.remote is not None:
@@ -123,7 +130,7 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
             if archive.making() is not None:
                 process.must_exit(archive.EXIT_SECONDS)
     if engine.local and not archived:
-        archive.build_later()
+        archive.build_later(engine.rehearsal)
 
 
 @contextlib.contextmanager
@@ -147,12 +154,14 @@ def session(
     on_stage: OnStage | None = None,
     start: Start | None = None,
 ) -> Iterator[SparkSession]:
-    """Yield a Spark session, tuned for the size of `inputs`, with all its files in the folder `scratch`.
+    """Yield a Spark session with all its files in the folder `scratch`.
 
-    `start` is a session that is already starting. `say` receives one line when Spark starts, which takes seconds, and
-    `on_stage` the progress of stages. Raises Refused if Spark or Java is missing, or if a job fails in Spark, for
-    example because of a damaged gzip file, a full disk or a killed JVM. Raises Unreachable if a master or a server does
-    not answer.
+    `start` is a session that is already starting. Without it, a session starts now, tuned for the size of `inputs`.
+    `say` receives one line before the wait for Spark, which takes seconds. `on_stage` receives the progress of stages.
+
+    Raises Refused if Spark, Java or the client of Spark Connect is missing, or if Spark does not start. Also raises
+    Refused if a job fails, for example because of a damaged gzip file, a full disk or a killed JVM. Raises Invalid for
+    an invalid address and for a setting that the server rejects. Raises Unreachable if no master or server answers.
     """
     with contextlib.ExitStack() as stack:
         if start is None:
@@ -169,7 +178,7 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
-    """Report the newest stage to `on_stage` while the block runs, with a local driver from another thread."""
+    """Report the newest stage to `on_stage` while the block runs. Unless `remote` is set, another thread calls it."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name
@@ -210,7 +219,7 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     # If a JVM is killed, kquota reports the error. The messages of py4j, one of them from the root logger, are hidden.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
-    with _told_to_pyspark(process.gateway()):
+    with _gateway_in_environment(process.gateway()):
         link = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark has no type for it
     context = SparkContext(gateway=link)
     spark = SparkSession(context)
@@ -246,7 +255,7 @@ def _python_side() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_to_pyspark(gateway: Gateway) -> Iterator[None]:
+def _gateway_in_environment(gateway: Gateway) -> Iterator[None]:
     os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
     try:
         yield

@@ -1,8 +1,8 @@
 """Replica sizes as one DataFrame, from the printed output of kafka-log-dirs or from snapshots.
 
 It has the columns of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is unusable,
-otherwise null) and `offline` (the broker could not read this log dir). A row without a topic only shows that its broker
-exists.
+otherwise null) and `offline` (the broker could not read this log dir). A row without a topic represents a broker or a
+log dir for which the input lists no replica.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kquota.sizes.snapshot import VERSIONS
+from kquota.sizes.snapshot import VERSION
 from kquota.spark.files import Files
-from kquota.spark.reader import Reader
+from kquota.spark.reader import Reader, schema_of
 
-_COLUMNS: Final = {
-    "cluster": "string",
-    "time": "string",
+FACTS: Final = {
     "broker": "int",
     "rack": "string",
     "log_dir": "string",
@@ -35,13 +33,13 @@ _COLUMNS: Final = {
     "volume_total": "bigint",
     "volume_usable": "bigint",
 }
+"""The columns that a snapshot reports for a replica. The replicas of a history also have them."""
+_COLUMNS: Final = {"cluster": "string", "time": "string", **FACTS}
 ROW: Final = tuple(_COLUMNS)
-"""The columns of a replica, in order. null means unknown, never zero. Sizes are in bytes."""
+"""The columns of a replica, in order. null means unknown (for `rack`, also no rack), never zero. Sizes are in bytes."""
 
 _CORRUPT: Final = "corrupt"
-_SNAPSHOT: Final = ", ".join(
-    f"`{name}` {kind}" for name, kind in {"version": "int", **_COLUMNS, _CORRUPT: "string"}.items()
-)
+_SNAPSHOT: Final = schema_of({"version": "int", **_COLUMNS, _CORRUPT: "string"})
 SNAPSHOT: Final = "is a snapshot of replica sizes"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
@@ -49,12 +47,12 @@ _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: arr
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
-    """Return the rows of gzipped JSON lines from `kquota log-dirs`, one flat object for each replica."""
+    """Return the rows of snapshots from `kquota log-dirs`. Each JSON line is a flat object for one replica."""
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW,
         "file",
-        _problem(F.col(_CORRUPT), F.col("version"), VERSIONS).alias("problem"),
+        _problem(F.col(_CORRUPT), F.col("version"), (VERSION,)).alias("problem"),
         F.lit(False).alias("offline"),
     )
 
@@ -89,6 +87,12 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     }
     row = [known.get(name, F.lit(None)).try_cast(kind).alias(name) for name, kind in _COLUMNS.items()]
     return replicas.select(*row, "file", "problem", "offline")
+
+
+def is_replica() -> Column:
+    """Return the condition for a row that is a replica: it names its broker and partition, and has a valid size."""
+    whole = F.col("broker").isNotNull() & (F.col("topic") != "") & (F.col("partition") >= 0) & (F.col("size") >= 0)
+    return F.coalesce(whole, F.lit(False))
 
 
 def _problem(corrupt: Column, version: Column, versions: Collection[int], *missing: Column) -> Column:

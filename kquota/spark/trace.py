@@ -1,4 +1,5 @@
-"""The job of a large trace. It simulates each stream in order, and all streams in parallel.
+"""The job of a large trace. It simulates the requests of each stream (one client's connection to one broker) in order,
+and all streams in parallel.
 
 The answer of a broker depends on its previous answers, and rejected requests are sent again, so sums over columns are
 not enough. Therefore this job is the only one that runs Python in Spark, with the same code as for small traces. The
@@ -67,8 +68,9 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
 
 
 def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
-    """Return the times of the first and the last valid row of `requests` in ms, or None without a valid row. Invalid
-    rows go to `bad`.
+    """Return the earliest and the latest time of the valid rows in ms, or None without a valid row.
+
+    `rows` come from `requests`. Invalid rows go to `bad`.
     """
     example, at = F.when(F.col("bad"), F.struct("file", "value")), F.when(~F.col("bad"), F.col("at"))
     bad.count, found, first, last = rows.agg(F.count_if("bad"), F.min(example), F.min(at), F.max(at)).collect()[0]

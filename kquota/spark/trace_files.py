@@ -41,7 +41,7 @@ class TraceFiles:
         return self.files.size() + (_PACKED - 1) * more
 
     def skipped(self, line: str) -> bool:
-        """True if a line is not a row: it is empty, or the header."""
+        """True if a line is not a row, because it is blank or is the header."""
         return not line.strip(" ") or line == self.header
 
     def left_out(self, bad: Bad) -> str | None:
@@ -52,7 +52,7 @@ class TraceFiles:
         shown = line[:_LONGEST_SHOWN] + ("..." if len(line) > _LONGEST_SHOWN else "")
         return (
             f"rows left out: {bad.count}, for example in {self.files.name(link)}: {shown!r}. "
-            "Each of them has the wrong format, a missing or invalid number, or both bytes and mutations"
+            "A row is left out if it has the wrong format, a missing or invalid number, or both bytes and mutations"
         )
 
 
@@ -70,11 +70,11 @@ class Bad:
 
 
 def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
-    """Open files or globs, plain or gzipped, or stdin (`-`). Paths that Spark opens (s3a://, hdfs://) must be JSON
-    lines.
+    """Open the plain or gzipped files that `patterns` name. A pattern is a name, a glob, or `-` for stdin. Paths that
+    Spark opens (`s3a://`, `hdfs://`) must be JSON lines.
 
-    Raises Invalid if a file is missing, empty or unreadable, if the files are of different kinds, or if a CSV header is
-    not valid.
+    Raises Invalid if a file is missing, blank or unreadable, or has a CSV header that is not valid. Also raises Invalid
+    if the files are of different kinds or have different CSV headers.
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]
@@ -86,7 +86,9 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
         return TraceFiles(files=found)
     if len(tables) < len(heads) or found.elsewhere or len(set(tables.values())) > 1:
         raise Invalid(
-            _TRACE, ": the files have different formats. Give only JSON lines, or only CSV with the same first line"
+            _TRACE,
+            ": the files have different formats. Give only JSON lines, or only local CSV files with the same first "
+            "line",
         )
     name, line = next(iter(tables.items()))
     try:
@@ -97,7 +99,10 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
 
 
 def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
-    """Yield the stream and request of each valid row. Invalid rows go to `bad`. Raises Invalid for a damaged file."""
+    """Yield the stream and request of each valid row. Invalid rows go to `bad`.
+
+    Raises Invalid for a damaged file, and for a line that is longer than `bounded.LINE`.
+    """
     for link in found.files.names:
         for line in _lines(found.files, link):
             if found.skipped(line):

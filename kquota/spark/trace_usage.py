@@ -50,7 +50,8 @@ def opened(
 
 
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
-    """Return a reading for each key, client and quota window with requests, and one for each gap between two windows.
+    """Return a reading for each key, client, broker and quota window with a use, and one for each gap between two such
+    windows.
 
     `rows` are the valid requests. A client is idle in a gap, so its use there is 0. A client that has neither a user
     nor a client-id has no quota, and is left out.

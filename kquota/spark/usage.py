@@ -17,12 +17,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kquota.errors import Parameter
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.usage import USAGE_VERSION, QuotaBucket
 from kquota.sizes.history import Listing
 from kquota.spark.files import USAGE_FILES, Files, of_days
-from kquota.spark.growth import schema
-from kquota.spark.reader import Reader
+from kquota.spark.reader import Reader, schema_of
 
 USAGE: Final = {
     "version": "int",
@@ -63,9 +63,9 @@ _SECONDS_BITS: Final = 32
 
 @dataclass(slots=True, kw_only=True)
 class UsageJob:
-    """The rows of compacted days and of waiting snapshots of one cluster, starting with a given day.
+    """The compacted days of one cluster, calculated from usage snapshots or from a trace.
 
-    A bucket has at most `most_rows` of these rows on one broker.
+    In `days`, a bucket has at most `most_rows` rows on each broker.
     """
 
     reader: Reader
@@ -73,10 +73,11 @@ class UsageJob:
     most_rows: int
 
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
-        """Return each bucket of these keys, with the broker where its percentile is highest, in no particular order.
+        """Return the statistics of each bucket of these keys, in no particular order.
 
-        The maximum, the seconds and the throttled seconds are each the highest value of all brokers, so they may come
-        from different brokers.
+        `percentile` is a fraction from 0 to 1. `broker` is the broker where the percentile is highest. The maximum, the
+        seconds and the throttled seconds are each the highest value of all brokers, so they may come from different
+        brokers.
         """
         days = self.days.where(F.col("key").isin(*keys))
         longest = days.agg(F.max("seconds")).collect()[0][0] or 0
@@ -101,7 +102,7 @@ class UsageJob:
         return [_statistics(row) for row in flat.collect()]
 
     def pieces(self, wanted: Mapping[QuotaBucket, str]) -> Iterator[tuple[QuotaBucket, list[tuple[float, float]]]]:
-        """Yield each wanted bucket with the (rate, seconds) pairs of its readings on the given broker, in order."""
+        """Yield each wanted bucket that has readings on its broker, with the (use, seconds) pairs in order of time."""
         if not wanted:
             return
         rows = (
@@ -122,9 +123,11 @@ class UsageJob:
 def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJob:
     """Return the job that reads the listing of one cluster, starting with the day `since`.
 
-    `files` has the waiting snapshots of the listing.
+    `files` has the waiting snapshots of the listing. Raises the same errors as `Reader.batches`.
     """
-    frames = [compacted(reader, listing)] if listing.rolled else []
+    frames = []
+    if listing.rolled:
+        frames.append(reader.batches(listing.rolled, USAGE, USAGE_FILES, Parameter("usage"), elsewhere=False))
     if files.names:
         frames.append(by_day(readings(reader, files)))
     days = reduce(DataFrame.unionByName, frames)
@@ -136,9 +139,11 @@ def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJ
 
 
 def readings(reader: Reader, files: Files) -> DataFrame:
-    """Return the valid lines of usage snapshots that report a use, each with its date."""
-    columns = ", ".join(f"`{name}` {kind}" for name, kind in {**_ROW, _CORRUPT: "string"}.items())
-    rows = reader.json_lines(files, columns, _CORRUPT)
+    """Return the valid rows of usage snapshots, each with its date.
+
+    A row counts only if it reports a use, more than 0 seconds, and a user or client-id.
+    """
+    rows = reader.json_lines(files, schema_of({**_ROW, _CORRUPT: "string"}), _CORRUPT)
     whole = F.col(_CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()
     counted = (F.col("seconds") > 0) & (F.col("used") >= 0) & F.coalesce("user", "client_id").isNotNull()
     return rows.where(whole & counted).withColumn("date", F.date_format("time", "yyyy-MM-dd"))
@@ -181,15 +186,6 @@ def write(days: DataFrame, folder: Path) -> None:
     )
 
 
-def compacted(reader: Reader, listing: Listing) -> DataFrame:
-    """Return the compacted days of a listing. Raises Refused and Invalid as `Reader.hive` does."""
-    if reader.uploads:
-        sent = (reader.hive(Path(path), USAGE_FILES, ("batch", "cluster", "date")) for path in listing.rolled)
-        return reduce(DataFrame.unionByName, (one.select(*USAGE) for one in sent))
-    read = reader.spark.read.schema(schema(USAGE)).option("pathGlobFilter", USAGE_FILES)
-    return read.parquet(*listing.rolled).select(*USAGE)
-
-
 def _level() -> Column:
     above = F.ceil(F.log(F.col("used") / _LEAST) / math.log(_RATIO) - 1e-9)
     return F.when(F.col("used") <= _LEAST, F.lit(0)).otherwise(above).cast("bigint")
@@ -205,8 +201,8 @@ def _highest(seconds: float) -> Column:
 
 
 def _at(percentile: float) -> Column:
-    """Return the lowest use that was not exceeded in the share `percentile` of the seconds. The highest of the `levels`
-    must come first.
+    """Return the lowest use that was not exceeded in the share `percentile` of the seconds. The `levels` must be in
+    descending order.
     """
     enough = F.col("seconds") * percentile
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kquota.errors import Refused
 from kquota.reassign.port import Clock, MoveCluster
 from kquota.reassign.run import Run
-from kquota.reassign.throttle_writes import Released, World, write
+from kquota.reassign.throttle_writes import Restoration, World, write
 from kquota.settings.actions import describe_all
 from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate, stored_rates
@@ -16,18 +16,20 @@ from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import topics
 from kquota.terms import BrokerId, Default
-from kquota.throttle.doctor import Sightings, Values, changes, removable, seen
+from kquota.throttle.doctor import Sightings, changes, removable, seen
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import SIDES, Standing, Where
+from kquota.throttle.standing import SIDES, BrokerOrDefault, Standing
 from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, reading
 
 
 def read(ports: Ports) -> Standing:
-    """Return all throttles. Through the Admin API, the rates of a dead broker are missing, because only the broker
-    itself reports its rates.
+    """Return all throttles. Through the Admin API, the rates of a broker that is dead or does not answer are missing,
+    because only the broker itself reports its rates. `Standing.unread` has these brokers, but a dead broker without
+    replicas only if the cluster lists it.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
-    Raises Unreachable, and Refused if a journal cannot be read or the cluster refuses a request.
+    Raises Unreachable if the cluster does not answer, and Refused if a journal cannot be read or the cluster refuses a
+    request.
     """
     before = ports.runs.unfinished()
     asked = [Setting.of_topic(str(topic.name), key) for topic in ports.configs.configured(TOPICS) for key in SIDES]
@@ -36,10 +38,10 @@ def read(ports: Ports) -> Standing:
     described = describe_all(ports.configs, BROKERS)[0] if configured is None else ports.configs.describe(configured)
     snapshot = ports.cluster.snapshot(None)
     release = ports.configs.release()
-    limits: dict[Where, Mapping[str, StoredRate]] = {}
-    misplaced: dict[Where, tuple[str, ...]] = {}
+    limits: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {}
+    misplaced: dict[BrokerOrDefault, tuple[str, ...]] = {}
     for resource, entries in described.items():
-        where: Where = resource.name if isinstance(resource.name, Default) else BrokerId(int(resource.name))
+        where: BrokerOrDefault = resource.name if isinstance(resource.name, Default) else BrokerId(int(resource.name))
         held = stored_rates(entries, release)
         if held or not isinstance(where, Default):
             limits[where] = held
@@ -53,12 +55,13 @@ def read(ports: Ports) -> Standing:
         misplaced=misplaced,
         runs=_both(before, ports.runs.unfinished()),
         release=release,
+        fenced=frozenset(ports.fenced()),
     )
     if configured is None:
         return standing
     # ZooKeeper lists only brokers with a config. The rates of all other brokers are unset, even if a broker is dead.
     named = {str(resource.name) for resource in configured}
-    unset: dict[Where, Mapping[str, StoredRate]] = {b: {} for b in standing.unread if str(b) not in named}
+    unset: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {b: {} for b in standing.unread if str(b) not in named}
     return replace(standing, limits={**limits, **unset})
 
 
@@ -66,7 +69,7 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
     """Return the topics that Kafka hides from this user although brokers report their logs. Their lists are unknown.
 
     Kafka shows a topic only to users with Describe on it. ZooKeeper (`log_dirs` is None) hides no topic. Brokers that
-    did not report their rates are not asked again. Raises Unreachable.
+    did not report their rates are not asked again. Raises Unreachable if another broker does not answer.
     """
     if log_dirs is None:
         return ()
@@ -81,7 +84,7 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas from two readings, `seconds` apart, or None over ZooKeeper.
+    """Return the throughput of listed replicas from two readings (`seconds` apart), or None over ZooKeeper.
 
     Raises Unreachable if a live broker does not answer.
     """
@@ -95,19 +98,19 @@ def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """The removable values, when each was first seen, and the changes that remove the values that are old enough.
+    """The times when the removable values were first seen, and the changes that remove the old ones.
 
-    `young` is true if some values are not old enough.
+    `young` is true if some values are not old enough to be removed.
     """
 
-    values: Values
     sightings: Sightings
     changes: tuple[Change, ...]
     young: bool
 
 
 def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
-    """Return the leftovers of `standing`, and the changes that remove those that are at least `older_than` seconds old.
+    """Return the leftovers of `standing`, and the changes that remove each leftover that was first seen at least
+    `older_than` seconds ago.
 
     The sightings are recorded for the next check. Raises Refused if sightings cannot be read or recorded.
     """
@@ -117,10 +120,10 @@ def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float)
     old = every
     if older_than > 0:
         old = removable(standing, lambda setting, value: sightings.old(setting, value, older_than))
-    return Leftovers(values=every, sightings=sightings, changes=changes(standing, old), young=old != every)
+    return Leftovers(sightings=sightings, changes=changes(standing, old), young=old != every)
 
 
-def remove(ports: Ports, wanted: Sequence[Change]) -> Released:
+def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
     """Write these changes and return the result of `write`. Settings that may still be set are pending."""
     return write(World(cluster=ports.cluster, runs=ports.runs, clock=ports.clock), wanted)
 

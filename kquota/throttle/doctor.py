@@ -1,16 +1,17 @@
 """The rules of `doctor`, in the order of the findings: throttles that are left over, have no effect or are wrong.
 
-Also the values that `doctor --fix` can remove, and when they were first seen.
+The module also selects the values that `doctor --fix` can remove, and records when they were first seen.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
+from kquota.measure import counted
 from kquota.reassign.run import Purpose
 from kquota.settings.change import Change, lists_first
 from kquota.settings.resource import Setting
@@ -18,7 +19,7 @@ from kquota.settings.throttled_lists import without
 from kquota.throttle import doctor_lists, doctor_rates
 from kquota.throttle.standing import Finding, Remedy, Standing, order
 
-Rule: TypeAlias = Callable[[Standing], Iterator[Finding]]
+DoctorRule: TypeAlias = Callable[[Standing], Iterator[Finding]]
 Values: TypeAlias = Mapping[Setting, tuple[str, ...]]
 """Rates and list entries, by setting."""
 
@@ -31,22 +32,23 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
     for run in standing.runs:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue
-        waiting = len(run.waiting)
-        stays = {(setting.kind, setting.name) for setting, taken in run.taken.items() if taken.ours}
+        waiting, every = len(run.waiting), counted(len(run.goal.targets), "partition")
+        places = {(setting.kind, setting.name) for setting in run.held}
+        kinds = sorted(Counter(kind for kind, _ in places).items(), reverse=True)
         yield Finding(
             rule="run-ended",
             where=f"run {run.id}",
-            what=f"{waiting} of its {len(run.goal.targets)} partitions were never submitted to the cluster"
+            what=f"{waiting:,} of its {every} {'is' if waiting == 1 else 'are'} not submitted yet"
             if waiting
             else "all of its moves have ended, but the run is still open",
-            effect=f"its throttle is still set on {len(stays)} topics and brokers"
-            if stays
+            effect=f"its throttle is still set on {' and '.join(counted(count, kind) for kind, count in kinds)}"
+            if places
             else "the run has no throttle to restore, but its record stays open",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )
 
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[DoctorRule, ...]] = (
     ended_runs,
     doctor_rates.without_lists,
     doctor_lists.without_rates,
@@ -64,7 +66,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def findings(standing: Standing) -> tuple[Finding, ...]:
-    """Return every finding, ordered by rule, then by broker or topic."""
+    """Return every finding, in the order of `RULES`."""
     return tuple(finding for rule in RULES for finding in rule(standing))
 
 
@@ -114,7 +116,7 @@ class Sightings:
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
 
     def old(self, setting: Setting, value: str, seconds: float) -> bool:
-        """Return whether this leftover was first seen at least `seconds` ago, and by every check since."""
+        """Return whether this leftover was first seen at least `seconds` before the last check."""
         first = self.first.get(setting, {}).get(value)
         return first is not None and self.at - first >= timedelta(seconds=seconds)
 

@@ -16,10 +16,11 @@ from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6
+_MISREAD: Final = "before Kafka 3.4, an empty or invalid entry disables the throttle, and a broker may fail to restart"
 
 
 def without_rates(standing: Standing) -> Iterator[Finding]:
-    """Report lists with replicas of brokers that have no rate for the same side (leader or follower).
+    """Report lists with replicas of brokers that have no rate in force for the same side (leader or follower).
 
     Brokers with unknown rates are ignored.
     """
@@ -52,17 +53,19 @@ def stale(standing: Standing) -> Iterator[Finding]:
         rule="stale-entry",
         what="no such replica",
         effect="takes up space, and throttles the replica if it is created later",
+        many=("no such replicas", "take up space, and throttle the replicas if they are created later"),
     )
 
 
 def caught_up(standing: Standing) -> Iterator[Finding]:
-    """Report listed followers that are in sync while their partition is not moving."""
+    """Report entries of follower lists that name an in-sync follower of a partition that is not moving."""
     yield from _of_entries(
         standing,
         _is_caught_up,
         rule="caught-up-replica",
-        what="in sync, and the partition is not moving",
+        what="in sync, and not part of a move",
         effect="throttles the replica when it next falls behind",
+        many=("in sync, and not part of a move", "throttle the replicas when they next fall behind"),
     )
 
 
@@ -72,7 +75,7 @@ def without_move(standing: Standing) -> Iterator[Finding]:
         standing,
         _is_idle,
         rule="list-without-move",
-        what="the partition is not moving, and no recorded run holds the entry",
+        what="not part of a move, and held by no recorded run",
         effect="in-sync replicas use up the rate, and replicas that fall behind catch up slowly",
     )
 
@@ -117,7 +120,6 @@ def malformed(standing: Standing) -> Iterator[Finding]:
             for words, is_so in {
                 "begins with a comma": text.startswith(","),
                 "has an empty entry": empty > text.startswith(","),
-                "lists an entry twice": len(set(found)) < len(found),
                 "has an entry that is not partition:broker": any(
                     replica(setting, entry) is None for entry in found if entry != EVERY_REPLICA
                 ),
@@ -125,12 +127,13 @@ def malformed(standing: Standing) -> Iterator[Finding]:
             }.items()
             if is_so
         ]
-        if wrong:
+        twice = ["lists an entry twice"] if len(set(found)) < len(found) else []
+        if wrong or twice:
             yield Finding(
                 rule="list-malformed",
                 where=str(setting),
-                what=" and ".join(wrong),
-                effect="before Kafka 3.4, the throttle has no effect and a broker may fail to restart",
+                what=" and ".join(wrong + twice),
+                effect=_MISREAD if wrong else "the second entry takes up space, and has no other effect",
                 remedy=Remedy.CORRECT_LIST,
                 keys=(setting.key,),
                 topic=setting.name,
@@ -177,15 +180,23 @@ def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
 
 
 def _of_entries(
-    standing: Standing, wrong: Callable[[Standing, Setting, str], bool], *, rule: str, what: str, effect: str
+    standing: Standing,
+    wrong: Callable[[Standing, Setting, str], bool],
+    *,
+    rule: str,
+    what: str,
+    effect: str,
+    many: tuple[str, str] | None = None,
 ) -> Iterator[Finding]:
+    """Yield one finding for each list with wrong entries. `many` replaces `what` and `effect` for several entries."""
     for setting in standing.lists:
         if found := tuple(entry for entry in standing.foreign(setting) if wrong(standing, setting, entry)):
+            problem, result = (what, effect) if many is None or len(found) == 1 else many
             yield Finding(
                 rule=rule,
                 where=str(setting),
-                what=f"{few(found, _SHOWN, ',')}: {what}",
-                effect=effect,
+                what=f"{few(found, _SHOWN, ',')}: {problem}",
+                effect=result,
                 remedy=Remedy.REMOVE,
                 values={setting: found},
                 fixable=True,

@@ -21,7 +21,7 @@ from kquota.throttle.standing import SHORT, Finding, Remedy, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
-    """Report rates of brokers that are in no list and in no running move. Rates that a run holds are ignored.
+    """Report the rates of each broker without a listed replica or a running move. Rates that a run holds are ignored.
 
     If a list is unknown, nothing is reported, because this list may name any broker.
     """
@@ -34,12 +34,13 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
         values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
         if values and broker not in listed | moving:
             idle = not standing.snapshot.running
+            limits = "limits" if len(values) == 1 else "limit"
             yield Finding(
                 rule="rates-without-lists",
                 where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
                 + ", but no list names a replica of this broker",
-                effect="limits nothing now, but will limit every replica that is listed later",
+                effect=f"{limits} nothing now, but will limit every replica that is listed later",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,
@@ -55,12 +56,7 @@ def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
         return ()
     listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
     moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
-    held = {
-        setting.name
-        for run in standing.runs
-        for setting, taken in run.taken.items()
-        if setting.kind == "broker" and taken.ours
-    }
+    held = {setting.name for run in standing.runs for setting in run.held if setting.kind == "broker"}
     return tuple(b for b in standing.unread if b not in listed | moving and str(b) not in held)
 
 
@@ -80,7 +76,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
                 rule="rates-differ-between-brokers",
                 where=named_brokers([b for those in brokers.values() for b in those]),
                 what=f"{SHORT[key]} rate is {', '.join(on)}",
-                effect="the lowest rate delays all moves",
+                effect="a broker with a lower rate delays the moves that it takes part in",
                 remedy=Remedy.SET_SAME_RATE_ON_BROKERS,
                 keys=(key,),
                 values={Setting.of_broker(b, key): (value,) for value, those in brokers.items() for b in those},
@@ -88,7 +84,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
-    """Report brokers with different leader and follower rates, or with only one of them, unless a run holds either."""
+    """Report brokers with different leader and follower rates, or only one rate, unless a run holds one of them."""
     for broker in standing.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}
@@ -97,7 +93,8 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
         if held or now[LEADER_RATE] == now[FOLLOWER_RATE]:
             continue
         limits = (
-            f"{SHORT[key]} {'no rate' if (value := now[key]) is None else written(value)}" for key in REPLICATION_RATES
+            f"no {SHORT[key]} rate" if (value := now[key]) is None else f"{SHORT[key]} rate {written(value)}"
+            for key in REPLICATION_RATES
         )
         yield Finding(
             rule="rates-differ-between-sides",
@@ -111,15 +108,19 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
 
 
 def not_in_force(standing: Standing) -> Iterator[Finding]:
-    """Report stored rates that brokers ignore: broker defaults before 3.9, and rates in server.properties."""
+    """Report stored rates that brokers ignore: rates in `server.properties`, and in broker defaults before Kafka 3.9.
+
+    Rates in broker defaults are also reported if the release is unknown.
+    """
     default = standing.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
         known = "" if standing.release else ", and the release is unknown"
+        rates = "the rate" if len(stored) == 1 else "the rates"
         yield Finding(
             rule="rate-not-in-force",
             where="default broker",
             what=", ".join(f"{SHORT[key]} rate {written(default[key].value)}" for key in stored),
-            effect=f"brokers before Kafka 3.9 ignore the rate (KAFKA-10190){known}",
+            effect=f"brokers before Kafka 3.9 ignore {rates} (KAFKA-10190){known}",
             remedy=Remedy.SET_RATE_ON_EACH_BROKER,
             keys=tuple(stored),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from kquota.errors import KquotaError
 from kquota.reassign.port import Clock, MoveCluster, Runs
 from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
+from kquota.terms import BrokerId
 from kquota.throttle.doctor import Sightings
 
 
@@ -29,6 +31,7 @@ class Memory(Protocol):
 class Ports:
     """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
 
+    `fenced` returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0).
     `alone` is the reason why other hosts do not see the runs, or None if they see them. If `hidden` is true, there may
     be recorded runs that this user cannot read.
     """
@@ -39,5 +42,6 @@ class Ports:
     runs: Runs
     memory: Memory
     clock: Clock
+    fenced: Callable[[], Collection[BrokerId]] = frozenset
     alone: KquotaError | None = None
     hidden: bool = False

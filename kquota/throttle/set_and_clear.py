@@ -1,5 +1,6 @@
-"""The order of reads and writes of `throttle set` and `clear`, which record a throttle without a move as a run, and of
-`move adjust`.
+"""The order of reads and writes of `throttle set`, `throttle clear` and `move adjust`.
+
+`throttle set` records a throttle without a move as a run.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
-from kquota.reassign.port import Clock, MoveCluster, Runs
-from kquota.reassign.run import Run, others_than, passing_on, restore_changes, taking, with_rate_changes
+from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
+from kquota.reassign.restoring import part_of, passing_on, restore_changes, taking
+from kquota.reassign.run import Run, others_than, with_rate_changes
 from kquota.reassign.throttle_writes import (
     UNREAD,
-    Released,
-    Unwitnessed,
-    Wanted,
+    Restoration,
+    WantedValues,
     World,
     enforce,
-    on_record,
     read,
     record,
-    release,
-    release_ended,
+    restore_after,
+    restore_ended,
+    restore_run,
 )
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
@@ -33,8 +34,10 @@ from kquota.throttle import wanted as throttle_wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldThrottle:
-    """The changes of `throttle set`, and the run that holds them. `run` is None if other clients had already set
-    everything. `dead` are brokers of the run whose rates stay, because these brokers do not answer.
+    """The changes of `throttle set` or `move adjust`, and the run that holds them.
+
+    `run` is None if other clients had already set everything. `dead` are brokers that keep their rates, because they do
+    not answer.
     """
 
     run: Run | None
@@ -47,21 +50,25 @@ def prepare(
     runs: Runs,
     clock: Clock,
     title: str,
-    wanted: Wanted,
+    wanted: WantedValues,
     rate: ByteRate | None,
     reason: str | None = None,
+    *,
+    restored: Collection[Change] = (),
 ) -> HeldThrottle:
-    """Return the changes that would set `wanted`, and the run that would hold them.
+    """Return the changes that would set `wanted` after the changes in `restored`, and the run that would hold them.
 
-    Raises Unreachable, and Refused for a list that becomes too long.
+    This run is the open run with this `title`, or else a new run, with which `reason` is recorded. Raises Unreachable
+    if a value cannot be read, and Refused for a list that would become too long.
     """
     open_runs = runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
     now = read(cluster, wanted)
+    now |= {change.setting: change.after for change in restored if change.setting in wanted}
     begun = replace(known or throttle_wanted.new(title, rate, clock.now(), runs.me, reason), rate=rate)
     run = taking(begun, wanted, now, others_than(known, open_runs))
     changes = needed(wanted, now)
-    idle = known is None and not changes and not any(taken.ours for taken in run.taken.values())
+    idle = known is None and not changes and not run.held
     return HeldThrottle(run=None if idle else run, changes=changes)
 
 
@@ -70,16 +77,16 @@ def bring(
     runs: Runs,
     clock: Clock,
     title: str,
-    wanted: Wanted,
+    wanted: WantedValues,
     rate: ByteRate | None,
     reason: str | None = None,
 ) -> HeldThrottle:
     """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call with the
     same arguments changes nothing.
 
-    Raises Refused if a write failed and kquota restored everything, Incomplete if a write failed and the run stays
-    open, Unknown if a write did not become visible in time, Busy if another kquota now owns the run, and the errors of
-    the cluster.
+    Before the first write, raises the errors of `prepare`. Later, raises Refused if a write failed and kquota restored
+    everything, and Incomplete if a write failed and the run stays open. Raises Unknown if a write is uncertain or does
+    not become visible in time, and Busy if another kquota now owns the run.
     """
     held = prepare(cluster, runs, clock, title, wanted, rate, reason)
     if held.run is None:
@@ -100,14 +107,14 @@ def bring(
     except KquotaError as error:
         if known is not None:
             raise Incomplete((error, *_stays(held.run)), done=[], undone=[]) from error
-        raise _undone(world, held.run, error) from error
+        raise _after_restoring(world, held.run, error) from error
     return HeldThrottle(run=run, changes=held.changes)
 
 
 def adjust(
     cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, reason: str | None = None
 ) -> HeldThrottle:
-    """Record and set the rates of an open run as in `after`. List entries do not change. Calling it twice is safe.
+    """Record and set the rates of an open run as in `after`. List entries do not change. A second call is safe.
 
     Dead brokers keep their rates, and do not delay the change, because the other brokers need their new rates now.
 
@@ -128,13 +135,15 @@ def adjust(
 
 
 def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
-    """Return the changes that `adjust` would make. Raises like `adjust` before it writes."""
+    """Return the changes that `adjust` would make. Raises the errors that `adjust` raises before its first write."""
     wanted, now, dead = _settable(cluster, after)
     return HeldThrottle(run=after, changes=needed(wanted, now), dead=dead)
 
 
-def _settable(cluster: MoveCluster, after: Run) -> tuple[Wanted, Mapping[Setting, str | None], tuple[BrokerId, ...]]:
-    """Return the rates of the run that can be set, their values now, and the brokers whose rates cannot be read."""
+def _settable(
+    cluster: MoveCluster, after: Run
+) -> tuple[WantedValues, Mapping[Setting, str | None], tuple[BrokerId, ...]]:
+    """Return the rates that can be set, their current values, and the brokers whose rates cannot be read."""
     wanted = rates_of(after)
     known = cluster.values(list(wanted))
     there = {setting: values for setting, values in wanted.items() if setting in known}
@@ -142,17 +151,17 @@ def _settable(cluster: MoveCluster, after: Run) -> tuple[Wanted, Mapping[Setting
     return there, known if there else read(cluster, wanted), tuple(dead)
 
 
-def rates_of(run: Run) -> Wanted:
-    """Return the replication rates that a run holds. Raises Refused if it holds none."""
+def rates_of(run: Run) -> WantedValues:
+    """Return the rate that a run sets for each replication rate that it holds. Raises Refused if it holds none."""
     if run.rate is None or not run.rates_held:
-        raise Refused(f"run {run.id} set no rate, so there is nothing to adjust. Nothing was written")
+        raise Refused(f"run {run.id} holds no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}
 
 
-def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Released:
+def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Restoration:
     """Restore the throttle of each run that is still open. A run stays open while one of its settings is pending."""
     done: list[Change] = []
-    pending: dict[Setting, str] = {}
+    pending: dict[Setting, KquotaError] = {}
     notes: list[str] = []
     for run in ending:
         open_runs = runs.unfinished()
@@ -160,21 +169,21 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
         if mine is None:
             continue
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))
-        released = release(world, mine)
-        done += released.restored
-        pending |= released.pending
-        notes += released.notes
-    return Released(restored=tuple(done), pending=pending, notes=tuple(notes))
+        restoration = restore_run(world, mine)
+        done += restoration.restored
+        pending |= restoration.pending
+        notes += restoration.notes
+    return Restoration(restored=tuple(done), pending=pending, notes=tuple(notes))
 
 
-def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Released:
+def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Restoration:
     """Return the changes that `restore` would make if these runs ended one by one.
 
     The settings of dead brokers count as pending, because only `restore` asks the KRaft controllers to write them.
     """
     done: list[Change] = []
-    pending: dict[Setting, str] = {}
-    # The runs in `ending` may differ from the record, for example after --gone, which records them before `restore`.
+    pending: dict[Setting, KquotaError] = {}
+    # The runs in `ending` may differ from the record, for example after `--gone`, which records them before `restore`.
     latest = {run.id: run for run in ending}
     open_runs = {run.id: latest.get(run.id, run) for run in runs.unfinished()}
     now = dict(cluster.values(sorted({setting for run in ending for setting in run.taken})))
@@ -186,44 +195,57 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
         open_runs = {other.id: passing_on(run, now, other) for other in open_runs.values()}
         now |= {change.setting: change.after for change in changes}
         done += changes
-        unread = [setting for setting, taken in run.taken.items() if taken.ours and setting not in now]
-        pending |= dict.fromkeys(unread, f"{UNREAD}. A dry run does not ask the KRaft controllers")
-    return Released(restored=tuple(done), pending=pending)
+        unread = [setting for setting in run.held if setting not in now]
+        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}. A dry run does not ask the KRaft controllers"))
+    return Restoration(restored=tuple(done), pending=pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
     """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
 
-    `unlimited` are brokers that have listed replicas, but rates that kquota cannot read, for example dead brokers.
-    kquota sets no rate on these brokers.
+    `unlimited` are brokers with listed replicas whose rates kquota cannot read, for example dead brokers. kquota sets
+    no rate on these brokers.
     """
 
     run: Run | None
     behind: tuple[TopicPartition, ...]
     changes: tuple[Change, ...] = ()
-    released: Released = field(default_factory=Released)
+    restoration: Restoration = field(default_factory=Restoration)
     unlimited: tuple[BrokerId, ...] = ()
 
     @property
     def done(self) -> bool:
         """True if the broker has caught up and every throttle is restored, so that no other check is needed."""
-        return not self.behind and not self.released.pending
+        return not self.behind and not self.restoration.pending
 
 
 def recover(
-    cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate, going: Run | None = None
+    cluster: MoveCluster,
+    runs: Runs,
+    clock: Clock,
+    broker: BrokerId,
+    rate: ByteRate,
+    going: Run | None = None,
+    *,
+    reason: str | None = None,
 ) -> BrokerRecovery:
-    """Remove in-sync replicas from the lists, add out-of-sync replicas, and end the run when all are in sync.
+    """Throttle the out-of-sync replicas of a returning broker. Remove in-sync replicas from the lists, add out-of-sync
+    replicas, and end the run when all are in sync.
 
-    Call it repeatedly. `going` is the run that the previous check returned. If another kquota changed the rate
-    of this run in the meantime, the new rate is kept. Raises the errors of `bring`. Raises Refused, and starts no new
-    run, if another kquota has ended the run.
+    Call this function repeatedly. `going` is the run that the previous check returned. If another kquota changed the
+    rate of this run in the meantime, the new rate is kept. `reason` is recorded with a new run. Raises the errors of
+    `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this run.
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
     title = throttle_wanted.recovery(broker)
     known = throttle_wanted.known(title, runs.unfinished())
+    if known is None and runs.unreadable:
+        raise Refused(
+            f"broker {broker}: recorded run {runs.unreadable[0]} cannot be read, and may hold this throttle. Use the "
+            "version of kquota that wrote it"
+        )
     if going is not None and known is None and late:
         behind = counted(len(late), "replica")
         raise Refused(
@@ -232,25 +254,45 @@ def recover(
         )
     if going is not None and known is not None:
         rate = known.rate or rate
-    released = Released()
+    restoration = Restoration()
     if known is not None and not late:
-        return BrokerRecovery(run=known, behind=(), released=restore(cluster, runs, clock, [known]))
+        return BrokerRecovery(run=known, behind=(), restoration=restore(cluster, runs, clock, [known]))
     if known is not None:
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
-        released, known = release_ended(world, known, _listed(known) - set(late))
+        restoration, known = restore_ended(world, known, _listed(known) - set(late))
     if not late:
         return BrokerRecovery(run=None, behind=())
     readable = _readable(cluster, snapshot.alive)
     wanted = throttle_wanted.recovering(snapshot, broker, rate, readable)
-    held = bring(cluster, runs, clock, title, wanted, rate)
+    held = bring(cluster, runs, clock, title, wanted, rate, reason)
+    unlimited = _unlimited(snapshot, late, readable)
+    return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
+
+
+def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate) -> BrokerRecovery:
+    """Return the result that `recover` would have, without writes. Raises the errors of `prepare`."""
+    snapshot = cluster.snapshot(None)
+    late = throttle_wanted.behind(snapshot, broker)
+    title = throttle_wanted.recovery(broker)
+    known = throttle_wanted.known(title, runs.unfinished())
+    restoration = Restoration()
+    if known is not None:
+        ending = part_of(known, _listed(known) - set(late)) if late else known
+        restoration = would_restore(cluster, runs, [ending])
+    if not late:
+        return BrokerRecovery(run=known, behind=(), restoration=restoration)
+    readable = _readable(cluster, snapshot.alive)
+    wanted = throttle_wanted.recovering(snapshot, broker, rate, readable)
+    held = prepare(cluster, runs, clock, title, wanted, rate, restored=restoration.restored)
+    unlimited = _unlimited(snapshot, late, readable)
+    return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
+
+
+def _unlimited(
+    snapshot: Snapshot, late: Collection[TopicPartition], readable: Collection[BrokerId]
+) -> tuple[BrokerId, ...]:
     concerned = {b for name in late for b in snapshot.partitions[name].replicas}
-    return BrokerRecovery(
-        run=held.run,
-        behind=late,
-        changes=held.changes,
-        released=released,
-        unlimited=tuple(sorted(concerned - readable)),
-    )
+    return tuple(sorted(concerned - set(readable)))
 
 
 def _readable(cluster: MoveCluster, alive: Collection[BrokerId]) -> set[BrokerId]:
@@ -263,7 +305,7 @@ def _listed(run: Run) -> set[TopicPartition]:
     return {named[0] for named in found if named is not None}
 
 
-def _enforced(world: World, run: Run, wanted: Wanted) -> Run:
+def _enforced(world: World, run: Run, wanted: WantedValues) -> Run:
     for part in (
         {s: values for s, values in wanted.items() if s.is_list},
         {s: values for s, values in wanted.items() if not s.is_list},
@@ -281,15 +323,12 @@ def _stays(run: Run) -> tuple[str, StepFor, str]:
     return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
-def _undone(world: World, run: Run, error: KquotaError) -> KquotaError:
+def _after_restoring(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Restore the values of a run that could not be set completely, and return the error to raise."""
-    try:
-        released = release(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
-    except Busy:  # another kquota owns the run now
-        raise
-    except KquotaError as second:
-        released = Released(restored=(), pending=dict.fromkeys(run.taken, str(second)))
-    if not released.pending:
+    restoration = restore_after(world, run, error)
+    if not restoration.pending:
         return Refused(error, "; kquota restored everything that it had written")
-    left = [str(setting) for setting in released.pending]
-    return Incomplete((error, f"; still set: {', '.join(left)}", *_stays(run)), done=[], undone=left)
+    pending = [str(setting) for setting in restoration.pending]
+    return Incomplete(
+        (error, f"; these settings may still be set: {', '.join(pending)}", *_stays(run)), done=[], undone=pending
+    )

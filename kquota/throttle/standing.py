@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from kquota.measure import exact_rate
 from kquota.reassign.port import Snapshot
+from kquota.reassign.restoring import held_by
 from kquota.reassign.run import Run
 from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate, bytes_per_second
@@ -43,7 +44,7 @@ SHORT: Final[Mapping[str, str]] = {
     FOLLOWER_REPLICAS: "follower",
 }
 
-Where: TypeAlias = BrokerId | Default
+BrokerOrDefault: TypeAlias = BrokerId | Default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +53,18 @@ class Standing:
 
     `lists` are the lists that are set on topics, including "". The lists of `unread_topics` are unknown, because the
     configs of these topics could not be described. `misplaced` are lists that are set on a broker, which ignores them.
-    `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown.
+    `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown. `fenced` are
+    dead brokers, as far as the cluster lists them.
     """
 
-    limits: Mapping[Where, Mapping[str, StoredRate]]
+    limits: Mapping[BrokerOrDefault, Mapping[str, StoredRate]]
     lists: Mapping[Setting, str]
     snapshot: Snapshot
-    misplaced: Mapping[Where, tuple[str, ...]]
+    misplaced: Mapping[BrokerOrDefault, tuple[str, ...]]
     runs: tuple[Run, ...] = ()
     release: tuple[int, ...] | None = None
     unread_topics: tuple[str, ...] = ()
+    fenced: frozenset[BrokerId] = frozenset()
     topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)
     """The partitions of each topic."""
 
@@ -78,8 +81,9 @@ class Standing:
 
     @property
     def unread(self) -> tuple[BrokerId, ...]:
-        """The brokers, alive or with replicas, whose rates are unknown. Unknown does not mean unset."""
-        known = self.snapshot.alive | {b for now in self.snapshot.partitions.values() for b in now.replicas}
+        """The brokers that are alive, are fenced or have replicas, but whose rates are unknown (which is not unset)."""
+        replicas = {b for now in self.snapshot.partitions.values() for b in now.replicas}
+        known = self.snapshot.alive | self.fenced | replicas
         return tuple(sorted(known - set(self.brokers)))
 
     @property
@@ -95,7 +99,7 @@ class Standing:
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
         """Return the rate in force on a broker for the config `key`: the broker's own rate, or the default of all
-        brokers. None if no rate is in force or it is unknown.
+        brokers. Returns None if no rate is in force or the rate is unknown.
         """
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None
@@ -105,8 +109,8 @@ class Standing:
         return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
 
     def foreign(self, setting: Setting) -> tuple[str, ...]:
-        """Return the entries of a list, or the rate, that no recorded run holds."""
-        held = {value for run in self.runs if setting in run.taken for value in run.taken[setting].ours}
+        """Return the entries of a list, or the rate set on the broker itself, that no recorded run holds."""
+        held = {value for taken in held_by(self.runs, setting) for value in taken.ours}
         if setting.is_list:
             return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
         limit = self.limits.get(BrokerId(int(setting.name)), {}).get(setting.key)
@@ -133,7 +137,9 @@ class Standing:
     def after(self, changes: Iterable[Change]) -> Standing:
         """Return the throttles after these changes. The `before` values of the changes are not checked."""
         lists = dict(self.lists)
-        limits: dict[Where, dict[str, StoredRate]] = {where: dict(held) for where, held in self.limits.items()}
+        limits: dict[BrokerOrDefault, dict[str, StoredRate]] = {
+            where: dict(held) for where, held in self.limits.items()
+        }
         for change in changes:
             setting = change.setting
             if setting.is_list:

@@ -40,9 +40,10 @@ class MeasuredFlow:
 
     `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
     `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
-    PartitionBytesInRate. `lags` has the total lag of each partition. `keep_up` is the follower traffic, which the
-    leader counts but does not delay (KAFKA-4313): the write rate of its throttled partitions, once for each in-sync
-    follower. `behind` is the same sum for out-of-sync followers, which are delayed.
+    PartitionBytesInRate. `lags` has the total lag of each partition. `keep_up` is the follower traffic from each
+    broker, which a leader counts but does not delay (KAFKA-4313): the write rate of each partition that the broker
+    leads as a listed replica, once for each in-sync follower. `behind` is the same sum for out-of-sync followers, which
+    are delayed.
     """
 
     seconds: float
@@ -136,7 +137,9 @@ class Starved:
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
-    """Return brokers whose in-sync followers use over half of the leader rate, or leave too little for the others."""
+    """Return the brokers whose in-sync followers use over half of the leader rate, and those whose out-of-sync
+    followers can never catch up.
+    """
     found = []
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)

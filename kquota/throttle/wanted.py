@@ -13,7 +13,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Owner, Purpose, Run
-from kquota.reassign.throttle_writes import Wanted
+from kquota.reassign.throttle_writes import WantedValues
 from kquota.settings.resource import Setting
 from kquota.terms import (
     EVERY_REPLICA,
@@ -32,7 +32,7 @@ BOTH: Final = ("leader", "follower")
 
 def whole_topics(
     topics: Collection[str], brokers: Collection[BrokerId], rate: ByteRate | None, sides: Sequence[str] = BOTH
-) -> Wanted:
+) -> WantedValues:
     """Return `*` for each topic and the rate, if any, for each broker, on these sides (procedures of KIP-73)."""
     lists = {Setting.of_topic(topic, LISTS[side]): (EVERY_REPLICA,) for topic in sorted(topics) for side in sides}
     if rate is None:
@@ -49,8 +49,8 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
     )
 
 
-def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> Wanted:
-    """Return the settings that throttle only the out-of-sync replicas of a broker. Empty if all replicas are in sync.
+def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> WantedValues:
+    """Return the settings that throttle only the out-of-sync replicas of a broker. Without such replicas, return none.
 
     The follower lists contain these replicas. The leader lists contain the other replicas of the same partitions,
     because each of them may become the leader. Brokers in the leader lists get the leader rate, and the returning
@@ -81,7 +81,7 @@ def recovery(broker: BrokerId) -> str:
 
 
 def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: str | None = None) -> Run:
-    """Return a run without moves, which only holds a throttle. Its id ends with the hash of `name`, its title."""
+    """Return a run without moves, which only holds a throttle. Its id ends with the hash of its title `name`."""
     nothing = Plan(targets={})
     return Run(
         id=f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{_hash(name)}",

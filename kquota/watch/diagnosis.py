@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
-from kquota.watch.link_pace import rates_since, sent_by, throttles
+from kquota.watch.link_pace import rates_since, sent_by
+from kquota.watch.links import throttles
+from kquota.watch.reading import between_log_dirs
 from kquota.watch.symptom import (
     CaughtReplica,
     DestinationDown,
@@ -17,9 +19,11 @@ from kquota.watch.symptom import (
     IdleLogDir,
     LastPartition,
     NoLeader,
+    NotBegun,
     NothingArrives,
     NotStarted,
     NotSubmitted,
+    RunOpen,
     RunPaused,
     StarvedCopies,
     Symptom,
@@ -29,24 +33,29 @@ from kquota.watch.symptom import (
 from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
-"""The share of the rate from which copies count as limited. Throttled copies stay a few percent below their rate."""
+"""Copies count as limited from this share of a throttle rate, because throttled copies stay a few percent below it."""
 _NO_PROGRESS: Final = 0.02
-"""The share of the rate below which a decrease of the remaining bytes does not count as progress."""
+"""A decrease of the missing bytes at no more than this share of the throttle rate does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
-"""A copy that receives no bytes for this time has stopped, because a throttled copy pauses for at most one window."""
+"""A copy that receives no bytes for this time counts as stopped: a throttled copy pauses for at most one window."""
 _NOT_STARTED_SECONDS: Final = 10.0
 _CAUGHT_SECONDS: Final = 4.0
 _ALONE_SECONDS: Final = 60.0
+_NO_EXPLANATION: Final = (ThrottleLeft, RunOpen, LastPartition, CaughtReplica, IdleLogDir)
+"""The symptoms that do not explain why no bytes arrive."""
 
 
 def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
-    """Return the symptoms of the moves, the most serious first. A move that makes progress usually has none."""
+    """Return the symptoms of the moves, the most serious first. A move that makes progress can also have symptoms, for
+    example `LastPartition`. `NothingArrives` is returned only if no other symptom explains it.
+    """
     found: list[Symptom] = [
         *_down(history),
         *_leaderless(history),
         *_full(history),
         *_paused(history, shown),
         *_not_submitted(history),
+        *_not_begun(history),
         *_not_started(history),
         *_starved(history),
         *_caught(history),
@@ -54,7 +63,7 @@ def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
         *_last(history, shown),
         *_left_over(history, shown),
     ]
-    explained = any(not isinstance(one, ThrottleLeft | LastPartition | CaughtReplica | IdleLogDir) for one in found)
+    explained = any(not isinstance(one, _NO_EXPLANATION) for one in found)
     return tuple(found) if explained else (*_silent(history, shown), *found)
 
 
@@ -63,6 +72,9 @@ def _down(history: WatchHistory) -> Iterator[DestinationDown]:
     copies: defaultdict[BrokerId, int] = defaultdict(int)
     for link, state in history.links.items():
         copies[link.destination] += state.copies - state.done
+    for move in history.moves:
+        for _, broker in between_log_dirs(move, reading):
+            copies[broker] += 1
     silent = {} if reading.logs is None else reading.logs.silent
     for broker, count in sorted(copies.items()):
         if count and broker not in reading.snapshot.alive:
@@ -89,11 +101,15 @@ def _full(history: WatchHistory) -> Iterator[FullDisk]:
         for (broker, _), space in logs.dirs.items()
         if broker in destinations
     )
+    places: defaultdict[BrokerId, list[tuple[str, Mapping[str, Mapping[int, int]]]]] = defaultdict(list)
+    for (broker, path), topics in logs.by_dir.items():
+        places[broker].append((path, topics))
     coming: defaultdict[tuple[BrokerId, str], int] = defaultdict(int)
     for copy in history.copies if tight else ():
-        log = logs.logs.get(copy.replica)
-        if log is not None and copy.left:
-            coming[copy.destination, log.log_dir] += copy.left
+        (topic, number), broker = copy.replica
+        for path, topics in places[broker] if copy.left else ():
+            if number in topics.get(topic, ()):
+                coming[broker, path] += copy.left or 0
     for (broker, path), space in sorted(logs.dirs.items()):
         left = coming.get((broker, path))
         if broker in destinations and space.error is not None:
@@ -128,6 +144,13 @@ def _not_submitted(history: WatchHistory) -> Iterator[NotSubmitted]:
             yield NotSubmitted(run=move.run, partitions=len(names), first=names[0])
 
 
+def _not_begun(history: WatchHistory) -> Iterator[NotBegun]:
+    now = history.reading.at
+    waiting = {name: now - since for name, since in history.not_begun.items() if now - since >= _NOT_STARTED_SECONDS}
+    if waiting:
+        yield NotBegun(partitions=len(waiting), first=min(waiting), seconds=max(waiting.values()))
+
+
 def _not_started(history: WatchHistory) -> Iterator[NotStarted]:
     seconds = history.reading.at - history.anchors[0].at
     if seconds < _NOT_STARTED_SECONDS:
@@ -152,7 +175,7 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
     came: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
     wrote: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
     limit: dict[tuple[BrokerId, ThrottleSide], int] = {}
-    for link, rates in throttles(history).items():
+    for link, rates in throttles(history.links, history.reading.throttle).items():
         ends = (
             (link.leader, ThrottleSide.LEADER, rates.leader),
             (link.destination, ThrottleSide.FOLLOWER, rates.follower),
@@ -184,10 +207,10 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 
 
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
-    """Return a sample that is about a whole number of quota windows old, because copies arrive in bursts of one window.
+    """Return a sample that is about three quota windows old, or two or one if the samples do not cover three.
 
-    The sample is three windows old, or two or one if the samples do not cover three. It is older if readings are
-    farther apart. None until one window has passed.
+    Whole windows are needed, because copies arrive in bursts of one window. If readings are farther apart, the sample
+    is older. Returns None if the samples do not cover one window.
     """
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:
@@ -210,7 +233,8 @@ def _idle_log_dirs(history: WatchHistory) -> Iterator[IdleLogDir]:
         if now - since >= _IDLE_SECONDS:
             name, broker = replica
             path = logs.futures[replica].log_dir
-            yield IdleLogDir(partition=name, broker=broker, log_dir=path, seconds=now - since)
+            rate = history.reading.throttle.log_dir_rates.get(broker)
+            yield IdleLogDir(partition=name, broker=broker, log_dir=path, seconds=now - since, rate=rate)
 
 
 def _last(history: WatchHistory, shown: WatchView) -> Iterator[LastPartition]:
@@ -229,14 +253,16 @@ def _last(history: WatchHistory, shown: WatchView) -> Iterator[LastPartition]:
         )
 
 
-def _left_over(history: WatchHistory, shown: WatchView) -> Iterator[ThrottleLeft]:
+def _left_over(history: WatchHistory, shown: WatchView) -> Iterator[ThrottleLeft | RunOpen]:
     throttle = history.reading.throttle
     for number, move in enumerate(shown.moves):
-        if move.ended:
-            targets = history.moves[number].targets
-            listed = any(name in targets for name, _ in throttle.leaders | throttle.followers)
-            if history.moves[number].open or listed:
-                yield ThrottleLeft(run=move.run)
+        watched = history.moves[number]
+        if not move.ended:
+            continue
+        if watched.open:
+            yield ThrottleLeft(run=watched.run) if watched.throttled else RunOpen(run=watched.run)
+        elif any(name in watched.targets for name, _ in throttle.leaders | throttle.followers):
+            yield ThrottleLeft(run=None)
 
 
 def _silent(history: WatchHistory, shown: WatchView) -> Iterator[NothingArrives]:

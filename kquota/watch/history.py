@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from kquota.reassign.moves import Replicas
 from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId, ReplicaId, TopicPartition
-from kquota.watch.reading import (
-    BrokerRates,
-    CopyReading,
-    ThrottleReading,
-    WatchedMove,
-    WatchReading,
-    copies,
-    offsets_behind,
+from kquota.watch.copies import CopyReading, PlannedCopies, copies, offsets_behind
+from kquota.watch.links import (
+    NOTHING_FLOWS,
+    Flowing,
+    LinkEnd,
+    LinkState,
+    WatchedLink,
+    flowing,
+    links_of,
+    running,
+    throttles,
 )
+from kquota.watch.reading import BrokerRates, ThrottleReading, WatchedMove, WatchReading, out_of_sync
 
 QUOTA_WINDOW: Final = SAMPLES * SAMPLE_MS / 1000
 """The quota window in seconds, with Kafka's defaults.
@@ -28,31 +32,7 @@ a shorter time is therefore not reliable.
 _MOST_SAMPLES: Final = 240
 _ANCHOR_SECONDS: Final = 60.0
 _MOST_REPLICAS: Final = 100
-"""A limit above the number of copies that one partition has in practice. More copies belong to several partitions."""
-
-
-class WatchedLink(NamedTuple):
-    """The copies of one move from one leader to one destination. `leader` is None if the partitions have no leader."""
-
-    move: int
-    leader: BrokerId | None
-    destination: BrokerId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkState:
-    """The copies of one link in the last reading, with their bytes. None means unknown, never 0.
-
-    `sending` is true if the leaders' throttled replica list has the leader of a copy that is not done. `receiving` is
-    true if the followers' list has the destination of a copy that is not done.
-    """
-
-    copies: int = 0
-    done: int = 0
-    copied: int | None = 0
-    left: int | None = 0
-    sending: bool = False
-    receiving: bool = False
+"""In practice, no partition has more copies than this, so more copies belong to several partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +41,10 @@ class WatchSample:
 
     `at` is in seconds of a monotonic clock. `followed` are the bytes that in-sync followers of throttled partitions
     fetched from a leader. The leader's throttle counts these bytes, but does not delay them. `lag` is KIP-73's
-    SumReplicaLag in offsets, or None if it is unknown.
+    SumReplicaLag in offsets, or None if it is unknown. `busy` are the seconds in which a destination had running
+    copies. `possible` are the bytes that the throttles permitted on the links that an end limits (see `Flowing`), and
+    `used` are those that arrived on these links. For these three fields, the time between two waves counts as part of
+    the earlier wave. `unfinished` is the sum of the seconds for which each copy of a link was unfinished.
     """
 
     at: float
@@ -69,11 +52,15 @@ class WatchSample:
     written: Mapping[WatchedLink, float]
     followed: Mapping[BrokerId, float]
     lag: Mapping[BrokerId, int | None]
+    busy: Mapping[BrokerId, float]
+    possible: Mapping[LinkEnd, float]
+    used: Mapping[LinkEnd, float]
+    unfinished: Mapping[WatchedLink, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAnchor:
-    """The known bytes of every unfinished copy in an earlier reading. A comparison shows the slowest copy."""
+    """The last known bytes of every unfinished copy at an earlier reading, for comparison with later readings."""
 
     at: float
     copies: Mapping[ReplicaId, CopyReading]
@@ -83,12 +70,15 @@ class WatchAnchor:
 class WatchHistory:
     """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
 
-    `arrival` has the time at which bytes of each move last arrived, or the time of its first reading. `first_ends` has
-    the expected end of each move, or its end as first predicted. All times are in seconds of a monotonic clock.
+    `began` is the time of the first reading. `destinations` has the new replicas of each partition that was seen to
+    move. `arrival` has the time at which bytes of each move last arrived, or the time of its first reading.
+    `first_ends` has the expected end of each move, or its end as first predicted. All times are in seconds of a
+    monotonic clock.
     """
 
     moves: tuple[WatchedMove, ...]
     reading: WatchReading
+    planned: PlannedCopies
     copies: tuple[CopyReading, ...]
     links: Mapping[WatchedLink, LinkState]
     samples: tuple[WatchSample, ...]
@@ -105,6 +95,10 @@ class WatchHistory:
     """The time at which a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
     """The time at which a replica that is not moving was first seen throttled and out of sync."""
+    not_begun: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """The time of the first reading that showed the move of a partition as not begun by the controller."""
+    flowing: Flowing = NOTHING_FLOWS
+    """The links of the running copies, or between two waves those of the last wave."""
 
     @property
     def now(self) -> WatchSample:
@@ -114,24 +108,37 @@ class WatchHistory:
 
 def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     """Return a history with only this reading."""
-    found = tuple(copies(tuple(moves), reading, {}))
-    behind = _behind(reading)
+    known = _seen_moving({}, reading)
+    planned = PlannedCopies().again(moves, reading.topics, known)
+    found = tuple(copies(planned, reading))
+    behind = out_of_sync(reading)
     empty = WatchSample(
-        at=reading.at, arrived={}, written={}, followed={}, lag=_sum_replica_lag(found, behind, reading)
+        at=reading.at,
+        arrived={},
+        written={},
+        followed={},
+        lag=_sum_replica_lag(found, behind, reading),
+        busy={},
+        possible={},
+        used={},
+        unfinished={},
     )
     last = {copy.replica: copy for copy in found if not copy.done and copy.copied is not None}
     anchor = WatchAnchor(at=reading.at, copies=last)
+    links = links_of(found, reading.throttle)
     blank = WatchHistory(
         moves=tuple(moves),
         reading=reading,
+        planned=planned,
         copies=found,
-        links=_links(found, reading.throttle),
+        links=links,
         samples=(empty,),
         began=reading.at,
         anchors=(anchor, anchor),
         last=last,
-        destinations=_seen_moving({}, reading),
+        destinations=known,
         arrival=dict.fromkeys(range(len(moves)), reading.at),
+        flowing=flowing(running(found, ()), throttles(links, reading.throttle), {}),
     )
     return _with_marks(blank, blank, behind)
 
@@ -139,10 +146,14 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
 def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     """Return the history with one more reading. New moves must be last in `moves`, because a move keeps its number."""
     known = _seen_moving(history.destinations, reading)
-    found = tuple(copies(tuple(moves), reading, known))
-    behind = _behind(reading)
+    planned = history.planned.again(moves, reading.topics, known)
+    found = tuple(copies(planned, reading))
+    behind = out_of_sync(reading)
     total = _Totals(history, reading)
     last = total.add(found)
+    links = links_of(found, reading.throttle)
+    flow = flowing(running(found, history.flowing.rates), throttles(links, reading.throttle), total.followed())
+    total.add_flowing(history.flowing, flow)
     sample = total.sample(_sum_replica_lag(found, behind, reading))
     rates = history.reading.throttle.rates
     paced_alike = all(rates.get(broker, now) == now for broker, now in reading.throttle.rates.items())
@@ -156,25 +167,39 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
         history,
         moves=tuple(moves),
         reading=reading,
+        planned=planned,
         copies=found,
-        links=_links(found, reading.throttle),
+        links=links,
         samples=samples,
         anchors=(older, newer),
         last=last,
         destinations=known,
         arrival=total.arrival,
+        flowing=flow,
     )
     return _with_marks(grown, history, behind)
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:
-    """Return the earliest sample that is at most `seconds` old, but older than the newest sample.
+    """Return the earliest sample that was taken before the newest one, but at most `seconds` before it.
 
-    If readings are farther apart than `seconds`, return the last sample before the newest one. None if there is none.
+    If readings are farther apart than `seconds`, return the last sample before the newest one. Returns None if the
+    newest sample is the only one.
     """
     older = [sample for sample in history.samples if sample.at < history.now.at]
     since = history.now.at - seconds
     return next((sample for sample in older if sample.at >= since), older[-1] if older else None)
+
+
+@dataclass(slots=True)
+class _LinkGrowth:
+    """The bytes that arrived on a link and that were written to its copies since the last reading, and the number of
+    copies whose missing bytes are known in both readings.
+    """
+
+    arrived: float = 0.0
+    written: float = 0.0
+    unfinished: int = 0
 
 
 class _Totals:
@@ -184,18 +209,28 @@ class _Totals:
         before = history.now
         self._last = history.last
         self._reading = reading
+        self._seconds = reading.at - before.at
+        self._came: defaultdict[WatchedLink, float] = defaultdict(float)
+        self._busy: defaultdict[BrokerId, float] = defaultdict(float, before.busy)
+        self._possible: defaultdict[LinkEnd, float] = defaultdict(float, before.possible)
+        self._used: defaultdict[LinkEnd, float] = defaultdict(float, before.used)
+        self._followed_before = before.followed
+        self._unfinished: defaultdict[WatchedLink, float] = defaultdict(float, before.unfinished)
         self._arrived: defaultdict[WatchedLink, float] = defaultdict(float, before.arrived)
         self._written: defaultdict[WatchedLink, float] = defaultdict(float, before.written)
         self._followed: defaultdict[BrokerId, float] = defaultdict(float, before.followed)
         self.arrival = dict(history.arrival)
 
     def add(self, found: Iterable[CopyReading]) -> dict[ReplicaId, CopyReading]:
-        """Add the bytes that arrived, and return the last known bytes of each copy that is not done."""
+        """Add the bytes of this reading, and return the last known bytes of each copy that is not done."""
         last: dict[ReplicaId, CopyReading] = {}
-        previous: TopicPartition | None = None
+        links: dict[tuple[int, BrokerId | None, BrokerId], _LinkGrowth] = {}
+        before, arrival, now = self._last.get, self.arrival, self._reading.at
+        leaders = self._reading.throttle.leaders
+        followed: TopicPartition | None = None
         for copy in found:
-            move, replica, leader, copied, left, _, _, done, _, _ = copy
-            old = self._last.get(replica)
+            move, replica, leader, copied, left, _, source, done, _, _, followers = copy
+            old = before(replica)
             if done and old is None:
                 continue
             if copied is None:
@@ -204,31 +239,63 @@ class _Totals:
                 continue
             if not done:
                 last[replica] = copy
-            if move not in self.arrival:
-                self.arrival[move] = self._reading.at
+            if move not in arrival:
+                arrival[move] = now
             if old is None or old.copied is None:
                 continue
-            came = max(0, copied - old.copied)
-            link = WatchedLink(move, leader, replica[1])
-            if came:
-                self._arrived[link] += came
-                self.arrival[move] = self._reading.at
+            name, destination = replica
+            grown = links.get((move, leader, destination))
+            if grown is None:
+                grown = links[move, leader, destination] = _LinkGrowth()
+            came = copied - old.copied
+            if came > 0:
+                grown.arrived += came
+            else:
+                came = 0
             if left is not None and old.left is not None:
-                self._written[link] += came - old.left + left
-            if replica[0] != previous:
-                self._add_followers(copy, old)
-            previous = replica[0]
+                grown.written += came - old.left + left
+                grown.unfinished += 1
+            if name is followed or not followers or leader is None or leader != old.leader:
+                continue
+            if source is None or old.source is None:
+                continue
+            followed = name
+            if source > old.source and (name, leader) in leaders:
+                self._followed[leader] += (source - old.source) * followers
+        for (move, leader, destination), grown in links.items():
+            self._add_link(WatchedLink(move, leader, destination), grown)
         return last
 
-    def _add_followers(self, copy: CopyReading, old: CopyReading) -> None:
-        """Add the bytes that in-sync followers fetched from the leader of a throttled partition."""
-        leader, before, now = copy.leader, old.source, copy.source
-        if leader is None or leader != old.leader or before is None or now is None or now <= before:
-            return
-        name = copy.replica[0]
-        if (name, leader) in self._reading.throttle.leaders:
-            isr = self._reading.snapshot.partitions[name].isr
-            self._followed[leader] += (now - before) * (len(isr) - isr.count(leader))
+    def _add_link(self, link: WatchedLink, grown: _LinkGrowth) -> None:
+        if grown.arrived:
+            self._arrived[link] += grown.arrived
+            self._came[link] += grown.arrived
+            self.arrival[link.move] = self._reading.at
+        if grown.unfinished:
+            self._written[link] += grown.written
+            self._unfinished[link] += grown.unfinished * self._seconds
+
+    def followed(self) -> dict[BrokerId, float]:
+        """Return the follower traffic of each leader since the last reading, in bytes per second."""
+        before, seconds = self._followed_before, self._seconds
+        return {b: (size - before.get(b, 0.0)) / seconds for b, size in self._followed.items()} if seconds else {}
+
+    def add_flowing(self, before: Flowing, now: Flowing) -> None:
+        """Add the busy seconds and the possible bytes since the last reading, each as the mean of both readings.
+
+        Also add the used bytes: those that arrived on links that an end limits.
+        """
+        half = self._seconds / 2
+        for flow in (before, now):
+            for broker in {link.destination for link in flow.rates}:
+                self._busy[broker] += half
+            for link, rate in flow.rates.items():
+                if link in flow.limits:
+                    self._possible[flow.limits[link]] += rate * half
+        for link, came in self._came.items():
+            end = now.limits.get(link) or before.limits.get(link)
+            if end is not None:
+                self._used[end] += came
 
     def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
         """Return the totals so far as one sample."""
@@ -238,37 +305,11 @@ class _Totals:
             written=dict(self._written),
             followed=dict(self._followed),
             lag=lag,
+            busy=dict(self._busy),
+            possible=dict(self._possible),
+            used=dict(self._used),
+            unfinished=dict(self._unfinished),
         )
-
-
-def _links(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[WatchedLink, LinkState]:
-    by_link: defaultdict[tuple[int, BrokerId | None, BrokerId], list[CopyReading]] = defaultdict(list)
-    for copy in found:
-        by_link[copy.move, copy.leader, copy.replica[1]].append(copy)
-    links = {}
-    for (move, leader, destination), those in by_link.items():
-        going = [copy for copy in those if not copy.done]
-        sizes = [copy.copied for copy in those]
-        missing = [copy.left for copy in going]
-        links[WatchedLink(move, leader, destination)] = LinkState(
-            copies=len(those),
-            done=len(those) - len(going),
-            copied=None if None in sizes else sum(size for size in sizes if size is not None),
-            left=None if None in missing else sum(left for left in missing if left is not None),
-            sending=any((copy.replica[0], leader) in throttle.leaders for copy in going),
-            receiving=any(copy.replica in throttle.followers for copy in going),
-        )
-    return links
-
-
-def _behind(reading: WatchReading) -> list[ReplicaId]:
-    """Return the out-of-sync replicas that are not copies of a running move."""
-    found = []
-    for name, now in reading.snapshot.partitions.items():
-        missing = len(now.replicas) - len(now.isr)
-        if missing and missing > sum(broker not in now.isr for broker in now.adding):
-            found += [(name, b) for b in now.replicas if b not in now.isr and b not in now.adding]
-    return found
 
 
 def _sum_replica_lag(
@@ -280,7 +321,7 @@ def _sum_replica_lag(
     """
     if reading.logs is None:
         return {}
-    logs = reading.logs.logs
+    end = reading.logs.end
     lags: defaultdict[BrokerId, int] = defaultdict(int, dict.fromkeys(sorted(reading.snapshot.alive), 0))
     unknown = set()
     for copy in found:
@@ -291,7 +332,7 @@ def _sum_replica_lag(
                 lags[copy.replica[1]] += copy.lag
     for replica in behind:
         now = reading.snapshot.partitions[replica[0]]
-        lag = offsets_behind(logs.get(replica), None if now.leader is None else logs.get((replica[0], now.leader)))
+        lag = offsets_behind(end(replica), None if now.leader is None else end((replica[0], now.leader)))
         if lag is None:
             unknown.add(replica[1])
         else:
@@ -307,7 +348,9 @@ def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading
 
 
 def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[ReplicaId]) -> WatchHistory:
-    """Return the history with new `futures`, `alone` and `caught`: the times at which a condition was first seen."""
+    """Return the history with new `futures`, `alone`, `caught` and `not_begun`: the times at which a condition was
+    first seen.
+    """
     now = history.reading.at
     futures = {}
     for replica, log in ({} if history.reading.logs is None else history.reading.logs.futures).items():
@@ -316,11 +359,16 @@ def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[Re
     left = {number: _only_partition(history, number) for number in range(len(history.moves))}
     alone = {number: before.alone.get(number, now) for number, name in left.items() if name is not None}
     caught = {replica: before.caught.get(replica, now) for replica in _caught(history.reading, behind)}
-    return replace(history, futures=futures, alone=alone, caught=caught)
+    not_begun = {
+        name: before.not_begun.get(name, now)
+        for name in sorted(history.reading.snapshot.not_begun)
+        if any(name in move.targets for move in history.moves)
+    }
+    return replace(history, futures=futures, alone=alone, caught=caught, not_begun=not_begun)
 
 
 def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None:
-    """Return the only partition of a move that is not done, or None if there is not exactly one."""
+    """Return the only unfinished partition of a move, or None if there is not exactly one."""
     going = sum(state.copies - state.done for link, state in history.links.items() if link.move == number)
     if not 0 < going <= _MOST_REPLICAS:
         return None

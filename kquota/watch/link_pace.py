@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId
-from kquota.watch.history import QUOTA_WINDOW, WatchedLink, WatchHistory, WatchSample, window
+from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
+from kquota.watch.links import LinkEnd, WatchedLink, end_limits, throttles
 from kquota.watch.reading import BrokerRates
+from kquota.watch.symptom import ThrottleSide
 
 _PACE_SECONDS: Final = 60.0
+_USUAL_SECONDS: Final = 2 * QUOTA_WINDOW
+"""The mean of all brokers counts in the share or pace of one broker like a measurement over this many seconds."""
 _LEAST_SECONDS: Final = 4.0
 """The shortest time in which a pace can be measured."""
 _FLAT: Final = 0.01
@@ -29,58 +33,110 @@ class Trend(enum.Enum):
     GROWING = "growing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkPace:
-    """The pace of one link's copies, in bytes per second: the bytes that arrive, and the write rate in the same
-    time.
+def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
+    """Return how many bytes of copies each end of links passes per second. The result is empty until a pace can be
+    measured. A leader that is missing from it has no limit, and a missing destination has an unknown one.
+
+    A throttled end passes its throttle, or less if its copies received less than the throttles permitted (`_shares`).
+    An end with the throttle of a paused run passes nothing. The throttle of a leader does not delay its follower
+    traffic, so this traffic is subtracted first. A destination without a throttle passes what it received while it had
+    running copies (`_received`).
     """
-
-    arriving: float
-    written: float
-
-    @property
-    def net(self) -> float:
-        """The rate at which the missing bytes decrease, or negative if they increase."""
-        return self.arriving - self.written
-
-
-def paces(history: WatchHistory) -> Mapping[WatchedLink, LinkPace]:
-    """Return the sustained pace of each link. The result is empty until a pace can be measured.
-
-    A copy may receive the bytes of a whole quota window at once, so a measured rate above the throttle does not last.
-    kquota therefore reduces such a rate to the throttles of the destination and the leader.
-    """
-    since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
-    if since is None or history.now.at - since.at < _LEAST_SECONDS:
+    since = _pace_window(history)
+    if since is None:
         return {}
-    seconds = history.now.at - since.at
-    arriving = rates_since(since.arrived, history.now.arrived, seconds)
-    written = rates_since(since.written, history.now.written, seconds)
-    limits = throttles(history)
-    sent, received = sent_by(history, since), received_by(arriving)
-    found = {}
-    for link, rate in arriving.items():
-        share = 1.0
-        if limits[link].leader is not None and link.leader is not None and sent.get(link.leader):
-            share = min(share, (limits[link].leader or 0) / sent[link.leader])
-        if limits[link].follower is not None and received[link.destination]:
-            share = min(share, (limits[link].follower or 0) / received[link.destination])
-        found[link] = LinkPace(arriving=rate * share, written=written.get(link, 0.0))
+    limits = _limits(history)
+    shares = _shares(history, since, limits)
+    found: dict[LinkEnd, float] = {}
+    for end, limit in limits.items():
+        free = limit - _followed(history, since, end.broker) if end.side is ThrottleSide.LEADER else limit
+        found[end] = max(0.0, free) * shares[end] if limit > PAUSED_RATE else 0.0
+    receiving = {link.destination for link in history.links}
+    unlimited = {broker for broker in receiving if LinkEnd.receiving(broker) not in limits}
+    received = _received(history, since, unlimited)
+    found |= {LinkEnd.receiving(broker): rate for broker, rate in received.items()}
     return found
 
 
-def throttles(history: WatchHistory) -> Mapping[WatchedLink, BrokerRates]:
-    """Return the rates that limit each link: the leader's rate for sending, and the follower's rate for receiving.
-
-    A rate is None if it is unset or unknown, or if no copy of the link is in this side's throttled replica list.
+def write_rates(history: WatchHistory) -> Mapping[WatchedLink, float]:
+    """Return the mean write rate of one unfinished copy of each link, in bytes per second. Empty until a pace can be
+    measured.
     """
-    rates, unset = history.reading.throttle.rates, BrokerRates()
-    found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
+    since = _pace_window(history)
+    if since is None:
+        return {}
+    seconds = {link: total - since.unfinished.get(link, 0.0) for link, total in history.now.unfinished.items()}
+    return {
+        link: max(0.0, total - since.written.get(link, 0.0)) / seconds[link]
+        for link, total in history.now.written.items()
+        if seconds[link]
+    }
+
+
+def _pace_window(history: WatchHistory) -> WatchSample | None:
+    since = window(history, max(_PACE_SECONDS, (history.reading.at - history.began) / 2))
+    return None if since is None or history.now.at - since.at < _LEAST_SECONDS else since
+
+
+def _limits(history: WatchHistory) -> dict[LinkEnd, float]:
+    """Return the throttle rate of each throttled end, also if only copies of later waves will use it."""
+    later: dict[WatchedLink, BrokerRates] = {}
+    unset = BrokerRates()
     for link, state in history.links.items():
-        leader = rates.get(link.leader, unset).leader if state.sending and link.leader is not None else None
-        follower = rates.get(link.destination, unset).follower if state.receiving else None
-        found[link] = BrokerRates(leader=leader, follower=follower)
+        if state.done < state.copies and not state.running:
+            known = history.moves[link.move].rates
+            leader = known.get(link.leader, unset).leader if link.leader is not None else None
+            later[link] = BrokerRates(leader=leader, follower=known.get(link.destination, unset).follower)
+    return {**end_limits(later), **end_limits(throttles(history.links, history.reading.throttle))}
+
+
+def _shares(history: WatchHistory, since: WatchSample, limits: Mapping[LinkEnd, float]) -> dict[LinkEnd, float]:
+    """Return, for each end, the bytes that arrived on the links that it limits, as a share of the bytes that the
+    throttles permitted there since a sample.
+
+    The share is at most 1, because a copy may receive the bytes of a whole quota window at once. For the same reason, a
+    short time shows little, so kquota adds `_USUAL_SECONDS` with the share of all ends (1 if it is unknown). A new end
+    has the share of all ends. If nothing arrived for longer than `_USUAL_SECONDS`, the share is 0.
+    """
+    possible = {end: total - since.possible.get(end, 0.0) for end, total in history.now.possible.items()}
+    used = {end: total - since.used.get(end, 0.0) for end, total in history.now.used.items()}
+    every = sum(possible.values())
+    usual = min(1.0, sum(used.values()) / every) if every else 1.0
+    found = {}
+    for end, limit in limits.items():
+        if not limit:
+            found[end] = 0.0
+            continue
+        came, most, more = used.get(end, 0.0), possible.get(end, 0.0), _USUAL_SECONDS * limit
+        found[end] = min(1.0, (came + usual * more) / (most + more)) if came or most <= more else 0.0
     return found
+
+
+def _received(history: WatchHistory, since: WatchSample, destinations: Collection[BrokerId]) -> dict[BrokerId, float]:
+    """Return the bytes per second that each of these destinations received while it had running copies.
+
+    kquota adds `_USUAL_SECONDS` at the mean pace of all destinations. As in `_shares`, the rate is 0 if nothing arrived
+    for longer than that. The result is empty if nothing was running.
+    """
+    came: defaultdict[BrokerId, float] = defaultdict(float)
+    for link, total in history.now.arrived.items():
+        came[link.destination] += total - since.arrived.get(link, 0.0)
+    busy = {broker: total - since.busy.get(broker, 0.0) for broker, total in history.now.busy.items()}
+    every = sum(busy.values())
+    if not every:
+        return {}
+    more = sum(came.values()) / every * _USUAL_SECONDS
+    return {
+        broker: (came[broker] + more) / (busy.get(broker, 0.0) + _USUAL_SECONDS)
+        if came[broker] or busy.get(broker, 0.0) <= _USUAL_SECONDS
+        else 0.0
+        for broker in destinations
+    }
+
+
+def _followed(history: WatchHistory, since: WatchSample, leader: BrokerId) -> float:
+    size = history.now.followed.get(leader, 0.0) - since.followed.get(leader, 0.0)
+    return size / (history.now.at - since.at)
 
 
 def sent_by(history: WatchHistory, since: WatchSample) -> dict[BrokerId, float]:
@@ -121,12 +177,3 @@ def received_by(rates: Mapping[WatchedLink, float]) -> dict[BrokerId, float]:
     for link, rate in rates.items():
         found[link.destination] += rate
     return dict(found)
-
-
-def time_left(left: int | None, net: float) -> float | None:
-    """Return the seconds until no bytes are missing. None if `left` is unknown, or the bytes do not decrease."""
-    if left is None:
-        return None
-    if left == 0:
-        return 0.0
-    return left / net if net > 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,18 +20,26 @@ from kquota.settings.resource import Setting
 from kquota.terms import (
     FOLLOWER_RATE,
     LEADER_RATE,
+    LOG_DIR_RATE,
     REPLICATION_RATES,
     THROTTLE_LISTS,
     BrokerId,
-    ReplicaId,
     TopicPartition,
 )
 from kquota.watch.diagnosis import symptoms
 from kquota.watch.history import WatchHistory, after, begin
 from kquota.watch.port import LogReader
-from kquota.watch.reading import BrokerRates, ReplicaLogs, ThrottleReading, WatchedMove, WatchReading
+from kquota.watch.reading import (
+    BrokerRates,
+    ReplicaLogs,
+    ThrottleReading,
+    WatchedMove,
+    WatchedTopic,
+    WatchReading,
+)
 from kquota.watch.symptom import Symptom
 from kquota.watch.throttled import ThrottledReplicas
+from kquota.watch.topics import WatchedTargets, by_topic
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
@@ -77,6 +85,8 @@ class MoveWatch:
         self._plan = plan
         self._run = run
         self._moves: list[WatchedMove] = []
+        self._targets = WatchedTargets()
+        self._by_topic: Mapping[str, WatchedTopic] = {}
         self._history: WatchHistory | None = None
         self._wide_at: float | None = None
         self._throttled = ThrottledReplicas()
@@ -87,10 +97,11 @@ class MoveWatch:
         self._copies: dict[str, dict[BrokerId, BrokerCourse]] = {}
         self._refresh()
         if run is not None and not self._moves:
-            raise Refused(f"run {run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES)
+            raise Refused(f"run {run}: no open run of a move has this id. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster. If the moves have ended, read it a second time, because a broker may show old replicas.
+        """Read the cluster. If all moves have ended, read it again after `stale_seconds`, because a broker may show old
+        replicas.
 
         Raises Unreachable and Refused as the ports do.
         """
@@ -102,7 +113,7 @@ class MoveWatch:
         return found
 
     def glance(self) -> Observed:
-        """Read only the topics of open runs or of the plan, once. `SumReplicaLag` then covers only these topics.
+        """Read only the topics of the watched runs or of the plan, once. `SumReplicaLag` then covers only these topics.
 
         Raises Unreachable and Refused as the ports do.
         """
@@ -159,13 +170,15 @@ class MoveWatch:
         self._running = running
 
     def _observed(self, snapshot: Snapshot) -> Observed:
-        logs = self._logs(snapshot)
+        self._by_topic = topics = by_topic(snapshot, self._by_topic)
+        logs = self._logs(topics, snapshot.alive)
         reading = WatchReading(
             at=self._ports.clock.monotonic(),
             time=self._ports.clock.now(),
             snapshot=snapshot,
+            topics=topics,
             logs=logs,
-            throttle=self._throttle(snapshot, {} if logs is None else logs.silent),
+            throttle=self._throttle(topics, snapshot, ReplicaLogs() if logs is None else logs),
         )
         before = self._history
         history = begin(self._moves, reading) if before is None else after(before, self._moves, reading)
@@ -174,9 +187,13 @@ class MoveWatch:
             self._keep(reading.time, move)
         return Observed(reading=reading, view=shown, symptoms=symptoms(self._history, shown))
 
+    def _targets_now(self) -> WatchedTargets:
+        self._targets = self._targets.of(self._moves)
+        return self._targets
+
     @property
     def _topics(self) -> frozenset[str]:
-        return frozenset(name.topic for move in self._moves for name in move.targets)
+        return self._targets_now().topics
 
     def _refresh(self) -> None:
         """Read the records of runs again. The watch keeps the moves of runs that have ended."""
@@ -184,12 +201,13 @@ class MoveWatch:
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
             covered = covers(self._plan, unfinished)
-            self._moves = [self._again(self._of_plan(self._plan, covered))]
+            move = self._again(self._of_plan(self._plan, covered))
+            self._moves = [_same(self._moves[0], move) if self._moves else move]
             return
         for number, move in enumerate(self._moves):
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
-                self._moves[number] = replace(move, open=False) if still is None else self._of_run(still)
+                self._moves[number] = _same(move, replace(move, open=False) if still is None else self._of_run(still))
         self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
 
     def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
@@ -198,8 +216,8 @@ class MoveWatch:
         return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
 
     def _of_run(self, run: Run) -> WatchedMove:
-        """Return the move of a run. It has an expected time if the run recorded one, unless the throttle was changed or
-        the run is being undone.
+        """Return the move of a run. It has `expected_seconds` if the run recorded an expected time, unless the throttle
+        was changed or the run is being undone.
         """
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
@@ -230,50 +248,38 @@ class MoveWatch:
             self._moves.append(WatchedMove(run=None, targets=targets))
         return True
 
-    def _logs(self, snapshot: Snapshot) -> ReplicaLogs | None:
+    def _logs(self, topics: Mapping[str, WatchedTopic], alive: frozenset[BrokerId]) -> ReplicaLogs | None:
         if self._ports.logs is None:
             return None
-        alive = snapshot.alive
-        sizes: list[ReplicaId] = [replica for move in self._moves for replica in move.log_dirs if replica[1] in alive]
-        ends: list[ReplicaId] = []
-        for name, now in snapshot.partitions.items():
-            if len(now.isr) < len(now.replicas) and now.leader is not None:
-                ends += [(name, b) for b in now.replicas if (b not in now.isr or b == now.leader) and b in alive]
-        for move in self._moves:
-            for name, target in move.targets.items():
-                held = snapshot.partitions.get(name)
-                if held is None:
-                    continue
-                if name in snapshot.running:
-                    # `ends` has the copies that are out of sync, but only if the partition has a leader.
-                    sizes += [(name, b) for b in held.adding if (b in held.isr or held.leader is None) and b in alive]
-                elif held.replicas == target:
-                    sizes += [(name, broker) for broker in target if broker in alive]
-                elif held.leader in alive:
-                    sizes.append((name, held.leader))
-        # A replica may be in both lists, and several moves may name it.
-        return self._ports.logs.read(list(dict.fromkeys((*ends, *sizes))) if sizes else ends, ends)
+        return self._ports.logs.read(self._targets_now().wanted(topics), alive)
 
-    def _limited_out_of_sync(self, snapshot: Snapshot) -> Iterator[BrokerId]:
-        """Yield the brokers whose throttle rates may delay an out-of-sync replica, according to the throttled lists."""
+    def _limited_out_of_sync(self, topics: Mapping[str, WatchedTopic]) -> Iterator[BrokerId]:
+        """Yield the brokers whose throttle rates may delay an out-of-sync replica that is not a copy of a running move,
+        according to the throttled replica lists.
+        """
         leaders, followers = self._throttled.leaders, self._throttled.followers
-        for name, now in snapshot.partitions.items():
-            if now.leader is None or len(now.isr) == len(now.replicas):
-                continue
-            if (name, now.leader) in leaders:
-                yield now.leader
-            yield from (b for b in now.replicas if b not in now.isr and (name, b) in followers)
+        for topic in topics.values():
+            for replica in topic.out_of_sync:
+                name, broker = replica
+                leader = topic.partitions[name].leader
+                if leader is None:
+                    continue
+                if (name, leader) in leaders:
+                    yield leader
+                if replica in followers:
+                    yield broker
 
-    def _throttle(self, snapshot: Snapshot, silent: Collection[BrokerId]) -> ThrottleReading:
-        brokers = {
-            broker for name in snapshot.running if name in snapshot.partitions for broker in _ends(snapshot, name)
-        }
-        brokers.update(self._limited_out_of_sync(snapshot))
+    def _throttle(self, topics: Mapping[str, WatchedTopic], snapshot: Snapshot, logs: ReplicaLogs) -> ThrottleReading:
+        ends = {end for topic in topics.values() for end in topic.ends}
+        brokers = {broker for adding, leader in ends for broker in (*adding, leader) if broker is not None}
+        brokers.update(self._limited_out_of_sync(topics))
         settings = [
             Setting.of_broker(b, key)
-            for b in sorted((brokers & snapshot.alive) - set(silent))
+            for b in sorted((brokers & snapshot.alive) - set(logs.silent))
             for key in REPLICATION_RATES
         ]
+        between_dirs = {broker: Setting.of_broker(broker, LOG_DIR_RATE) for _, broker in logs.futures}
+        settings += between_dirs.values()
         stored = self._ports.cluster.values(settings) if settings else {}
         rates = {
             broker: BrokerRates(
@@ -283,7 +289,18 @@ class MoveWatch:
             for broker in sorted(brokers)
             if Setting.of_broker(broker, LEADER_RATE) in stored
         }
-        return ThrottleReading(rates=rates, leaders=self._throttled.leaders, followers=self._throttled.followers)
+        limits = {broker: _rate(stored.get(setting)) for broker, setting in sorted(between_dirs.items())}
+        return ThrottleReading(
+            rates=rates,
+            leaders=self._throttled.leaders,
+            followers=self._throttled.followers,
+            log_dir_rates={broker: rate for broker, rate in limits.items() if rate is not None},
+        )
+
+
+def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
+    """Return the old object if the move has not changed, so that all that follows from it is kept."""
+    return old if old == new else new
 
 
 @contextmanager
@@ -301,25 +318,35 @@ def without_collections() -> Iterator[None]:
 
 
 def of_run(run: Run) -> WatchedMove:
-    """Return the move of an open run. While the run is being undone, the move goes to the rollback plan."""
+    """Return the move of an open run. While the run is being undone, its targets are those of the rollback plan."""
     return WatchedMove(
         run=run.id,
         targets=run.goal.targets,
         sources={} if run.aborting else run.rollback.targets,
         submitted=run.handed_over,
         open=True,
+        throttled=bool(run.held),
         paused=run.paused,
         log_dirs=log_dirs_of(run.goal),
+        limits=run.limits,
+        rates={broker: _rates(run, broker) for broker in sorted(_throttled_brokers(run))},
+    )
+
+
+def _throttled_brokers(run: Run) -> set[BrokerId]:
+    return {BrokerId(int(str(setting.name))) for setting in run.taken if setting.key in REPLICATION_RATES}
+
+
+def _rates(run: Run, broker: BrokerId) -> BrokerRates:
+    leader, follower = (Setting.of_broker(broker, key) for key in (LEADER_RATE, FOLLOWER_RATE))
+    return BrokerRates(
+        leader=run.rate_on(leader) if leader in run.taken else None,
+        follower=run.rate_on(follower) if follower in run.taken else None,
     )
 
 
 def _uneven(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(name.topic for name, now in snapshot.partitions.items() if len(now.isr) < len(now.replicas))
-
-
-def _ends(snapshot: Snapshot, name: TopicPartition) -> Iterable[BrokerId]:
-    now = snapshot.partitions[name]
-    return (*now.adding, *(() if now.leader is None else (now.leader,)))
 
 
 def _rate(text: str | None) -> int | None:

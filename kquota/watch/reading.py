@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
+from kquota.reassign.wave import UNLIMITED, MoveLimits
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
+LogNumbers: TypeAlias = Mapping[BrokerId, Mapping[str, Mapping[int, int]]]
+"""A number of each replica, by broker, topic and partition."""
 
-class ReplicaLog(NamedTuple):
-    """The log of one replica: its bytes on disk, its log end offset (None: unknown), and its log dir."""
+
+class WantedLogs(NamedTuple):
+    """The partitions of one topic whose logs a reading requests, by broker: sizes, and for some also log end offsets.
+
+    As long as the topic and the watched moves do not change, every reading uses the same object, so that its request
+    is encoded only once.
+    """
+
+    topic: str
+    sizes: Mapping[BrokerId, Sequence[int]]
+    ends: Mapping[BrokerId, Sequence[int]]
+
+
+class FutureLog(NamedTuple):
+    """The log of a copy between the log dirs of one broker: its bytes on disk, and its new log dir."""
 
     size: int
-    end: int | None
     log_dir: str
 
 
@@ -31,17 +46,36 @@ class DirSpace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLogs:
-    """The logs that brokers reported. `futures` are copies between the log dirs of one broker (KIP-113).
+    """The logs that brokers reported: the bytes of each log in each log dir, and the known log end offsets (`ends`).
 
-    `silent` has the brokers whose sizes or log end offsets are unknown, with the reasons. On any other broker, a
-    requested replica that is missing from `logs` has no log, unless a log dir of the broker has an error: the broker
-    does not list the replicas of such a log dir.
+    `futures` are copies between the log dirs of one broker (KIP-113). `silent` has the brokers whose sizes or log end
+    offsets are unknown, with the reasons. On any other broker, a requested replica that is missing from `sizes` has no
+    log, unless a log dir of the broker has an error: the broker does not list the replicas of such a log dir.
     """
 
-    logs: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
-    futures: Mapping[ReplicaId, ReplicaLog] = field(default_factory=dict)
+    by_dir: Mapping[tuple[BrokerId, str], Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
+    ends: LogNumbers = field(default_factory=dict)
+    futures: Mapping[ReplicaId, FutureLog] = field(default_factory=dict)
     dirs: Mapping[tuple[BrokerId, str], DirSpace] = field(default_factory=dict)
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
+    sizes: LogNumbers = field(init=False)
+    """The bytes of each log, whatever its log dir."""
+
+    def __post_init__(self) -> None:
+        sizes: dict[BrokerId, Mapping[str, Mapping[int, int]]] = {}
+        for (broker, _), topics in self.by_dir.items():
+            known = sizes.get(broker)
+            sizes[broker] = topics if known is None else _joined(known, topics)
+        object.__setattr__(self, "sizes", sizes)
+
+    def end(self, replica: ReplicaId) -> int | None:
+        """Return the log end offset of a replica, or None if it is unknown."""
+        (topic, number), broker = replica
+        return self.ends.get(broker, {}).get(topic, {}).get(number)
+
+
+def _joined(one: Mapping[str, Mapping[int, int]], other: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
+    return {topic: {**one.get(topic, {}), **other.get(topic, {})} for topic in (*one, *other)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +92,43 @@ class BrokerRates:
 class ThrottleReading:
     """The throttle of the watched topics. If a broker is missing from `rates`, its rates are unknown.
 
-    `leaders` and `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
+    `log_dir_rates` are the known rates of brokers that copy between their log dirs, in bytes per second. `leaders` and
+    `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
     """
 
     rates: Mapping[BrokerId, BrokerRates] = field(default_factory=dict)
     leaders: frozenset[ReplicaId] = frozenset()
     followers: frozenset[ReplicaId] = frozenset()
+    log_dir_rates: Mapping[BrokerId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WatchedTopic:
+    """The partitions of one topic, and those of them that are moving.
+
+    `out_of_sync` are the out-of-sync replicas that are not copies of a running move. `ends` has the destinations and
+    the leader of each moving partition, without repetitions.
+    """
+
+    name: str
+    partitions: Mapping[TopicPartition, PartitionReplicas]
+    running: frozenset[TopicPartition]
+    out_of_sync: tuple[ReplicaId, ...]
+    ends: frozenset[tuple[Replicas, BrokerId | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchReading:
     """The values of one reading. `at` is in seconds of a monotonic clock, and `time` is the date and time.
 
-    `logs` is None over ZooKeeper, which does not store sizes and offsets.
+    `topics` has the partitions of `snapshot` by topic. `logs` is None over ZooKeeper, which does not store sizes and
+    offsets.
     """
 
     at: float
     time: datetime
     snapshot: Snapshot
+    topics: Mapping[str, WatchedTopic]
     logs: ReplicaLogs | None
     throttle: ThrottleReading
 
@@ -87,7 +140,9 @@ class WatchedMove:
     `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
     submitted or refused, or that need no move. It is None if these are unknown. `expected_seconds` is the expected time
     left at the start of the watch, or None if it is unknown. It is negative if the run was late at that time. `open` is
-    true if the run is open. `paused` is true while the run is paused. `log_dirs` are the log dirs that the plan names.
+    true if the run is open, and `throttled` if it also has settings to restore. `paused` is true while the run is
+    paused. `log_dirs` are the log dirs that the plan names. `limits` restrict the moves that run at the same time.
+    `rates` are the throttle rates that the run sets, also on the brokers of later waves.
     """
 
     run: str | None
@@ -96,86 +151,22 @@ class WatchedMove:
     submitted: frozenset[TopicPartition] | None = None
     expected_seconds: float | None = None
     open: bool = False
+    throttled: bool = False
     paused: bool = False
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+    limits: MoveLimits = UNLIMITED
+    rates: Mapping[BrokerId, BrokerRates] = field(default_factory=dict)
+
+
+def same_moves(one: Sequence[WatchedMove], other: Sequence[WatchedMove]) -> bool:
+    """True if both have the same objects in the same order. It does not compare the contents, which can be large."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartition, PartitionReplicas]) -> int:
     """Return the number of partitions with a current replica that was in sync `before` but is not in sync `now`."""
     known = ((now[name], isr) for name, isr in before.items() if name in now)
     return sum(bool(set(isr) & set(held.replicas) - set(held.isr)) for held, isr in known)
-
-
-class CopyReading(NamedTuple):
-    """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
-
-    `move` is the index of the move. `copied` are the bytes on the destination, `left` the missing bytes, `lag` the
-    missing offsets, and `source` the bytes on the leader (None also if the copy is in sync). `leader` is None if there
-    is no leader. `done` is true if the partition has its target replicas. `begun` is false if the destination has no
-    log of the replica yet, or None if this is unknown. `submitted` is true if the partition is moving or done.
-    """
-
-    move: int
-    replica: ReplicaId
-    leader: BrokerId | None
-    copied: int | None
-    left: int | None
-    lag: int | None
-    source: int | None
-    done: bool
-    begun: bool | None
-    submitted: bool
-
-    @property
-    def partition(self) -> TopicPartition:
-        """The partition that moves."""
-        return self.replica[0]
-
-    @property
-    def destination(self) -> BrokerId:
-        """The broker of the new replica."""
-        return self.replica[1]
-
-
-def copies(
-    moves: tuple[WatchedMove, ...],
-    reading: WatchReading,
-    known: Mapping[TopicPartition, Replicas],
-) -> Iterator[CopyReading]:
-    """Yield the new replicas of every move, in the order of the plans.
-
-    `known` has the destinations of partitions that were seen to move, because a partition that is not moving does not
-    show them. A copy is left out if its partition was deleted. It is also left out if the partition was submitted, but
-    is not moving and has no such replica: the move was cancelled, or the topic was recreated.
-    """
-    partitions, running = reading.snapshot.partitions, reading.snapshot.running
-    answering = answering_brokers(reading)
-    logs: Mapping[ReplicaId, ReplicaLog] = {} if reading.logs is None else reading.logs.logs
-    log = logs.get
-    failed = set() if reading.logs is None else {b for (b, _), space in reading.logs.dirs.items() if space.error}
-    for number, move in enumerate(moves):
-        submitted = known if move.submitted is None else move.submitted
-        for name, target in move.targets.items():
-            now = partitions.get(name)
-            if now is None:
-                continue
-            moving, leader = name in running, now.leader
-            done = not moving and now.replicas == target
-            source = None if leader is None else log((name, leader))
-            cancelled = not moving and not done and name in submitted
-            for destination in _destinations(move, name, target, now, moving, done, known):
-                if cancelled and destination not in now.replicas:
-                    continue
-                replica = name, destination
-                own = log(replica)
-                if done or destination in now.isr:
-                    size = None if own is None else own.size
-                    yield CopyReading(number, replica, leader, size, 0, 0, None, done, True, done or moving)
-                else:
-                    is_known = destination in answering and (own is not None or destination not in failed)
-                    begun = own is not None if is_known else None
-                    copied, left, lag, size = _progress(own, source, begun)
-                    yield CopyReading(number, replica, leader, copied, left, lag, size, False, begun, moving)
 
 
 def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
@@ -185,57 +176,16 @@ def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
     return reading.snapshot.alive - reading.logs.silent.keys()
 
 
-def _destinations(
-    move: WatchedMove,
-    name: TopicPartition,
-    target: Replicas,
-    now: PartitionReplicas,
-    moving: bool,
-    done: bool,
-    known: Mapping[TopicPartition, Replicas],
-) -> Iterable[BrokerId]:
-    sources = move.sources.get(name)
-    if sources:
-        return [broker for broker in target if broker not in sources]
-    if moving and len(now.adding) < len(now.replicas):
-        # Return the target replicas that are not in `now.before`, without calculating it, because that is slower.
-        return [broker for broker in target if broker in now.adding or broker not in now.replicas]
-    found = known.get(name, ())
-    return found if found or done else [broker for broker in target if broker not in now.replicas]
-
-
-def _progress(
-    own: ReplicaLog | None, source: ReplicaLog | None, begun: bool | None
-) -> tuple[int | None, int | None, int | None, int | None]:
-    """Return `copied`, `left`, `lag` and `source` of a copy that is not in sync, from its log and its leader's log."""
-    copied = own.size if own is not None else 0 if begun is False else None
-    if source is None:
-        return copied, None, None, None
-    lag = source.end if begun is False else offsets_behind(own, source)
-    return copied, _left(copied, source, lag), lag, source.size
-
-
-def offsets_behind(own: ReplicaLog | None, leader: ReplicaLog | None) -> int | None:
-    """Return how many offsets a log is behind the log of its leader, or None if either log end offset is unknown."""
-    if own is None or leader is None or own.end is None or leader.end is None:
-        return None
-    return max(0, leader.end - own.end)
-
-
-def _left(copied: int | None, leader: ReplicaLog, lag: int | None) -> int | None:
-    """Return the bytes that the copy lacks: the difference in log size, because a follower copies batches unchanged.
-    None if a value that the calculation needs is unknown.
-
-    Retention and compaction can make the log of the leader smaller than the copy. In this case, the result is the lag
-    in offsets times the size of the leader's log, divided by the log end offset of the leader.
+def between_log_dirs(move: WatchedMove, reading: WatchReading) -> list[ReplicaId]:
+    """Return the replicas that are copied to the log dirs of the plan, or whose broker does not answer. Empty over
+    ZooKeeper, because only brokers know these copies.
     """
-    if lag == 0:
-        return 0
-    if copied is None:
-        return None
-    more = leader.size - copied
-    if more > 0:
-        return more
-    if lag is None or not leader.end:
-        return None
-    return lag * leader.size // leader.end
+    if reading.logs is None or not move.log_dirs:
+        return []
+    futures, answering, known = reading.logs.futures, answering_brokers(reading), reading.snapshot.partitions
+    return [r for r in move.log_dirs if r in futures or (r[1] not in answering and r[0] in known)]
+
+
+def out_of_sync(reading: WatchReading) -> list[ReplicaId]:
+    """Return the out-of-sync replicas that are not copies of a running move."""
+    return [replica for topic in reading.topics.values() for replica in topic.out_of_sync]

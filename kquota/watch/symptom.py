@@ -43,7 +43,7 @@ class DestinationDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLeader:
-    """Moving partitions without a leader. `replicas` are the replicas of the first partition before its move."""
+    """Unfinished partitions without a leader. `replicas` are the replicas of the first partition before its move."""
 
     partitions: tuple[TopicPartition, ...]
     replicas: tuple[BrokerId, ...]
@@ -59,6 +59,15 @@ class NotSubmitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotBegun:
+    """Moves submitted over ZooKeeper that the controller has not begun yet. `seconds` is the longest of their waits."""
+
+    partitions: int
+    first: TopicPartition
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotStarted:
     """Copies that the controller has accepted, but that have had no log on their destination for `seconds`."""
 
@@ -70,10 +79,10 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPartition:
-    """The only partition of a move that is not done.
+    """The only unfinished partition of a move.
 
-    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since a reading
-    first showed only this partition. `seconds_left` is the expected time until the move ends, or None if it is unknown.
+    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since a reading first
+    showed only this partition. `seconds_left` is the expected time until the move ends, or None if it is unknown.
     """
 
     run: str | None
@@ -86,19 +95,33 @@ class LastPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleLeft:
-    """A move that has ended, but whose run is open, or whose partitions are still in throttled replica lists."""
+    """A move that has ended, but whose throttle is still set. `run` is its open run, which has the values to restore.
+
+    If `run` is None, the move has no open run, and partitions of the move are still in throttled replica lists.
+    """
+
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOpen:
+    """A move that has ended, but whose run is still open, although it has no setting to restore."""
 
     run: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleLogDir:
-    """A copy between two log dirs of one broker. The copy has not grown for `seconds`."""
+    """A copy between two log dirs of one broker. The copy has not grown for `seconds`.
+
+    `rate` is the log dir throttle of the broker in bytes per second, or None if none is known.
+    """
 
     partition: TopicPartition
     broker: BrokerId
     log_dir: str
     seconds: float
+    rate: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +172,11 @@ Symptom: TypeAlias = (
     | DestinationDown
     | NoLeader
     | NotSubmitted
+    | NotBegun
     | NotStarted
     | LastPartition
     | ThrottleLeft
+    | RunOpen
     | IdleLogDir
     | CaughtReplica
     | FullDisk

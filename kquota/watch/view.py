@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kquota.terms import BrokerId, TopicPartition
-from kquota.watch.history import QUOTA_WINDOW, WatchedLink, WatchHistory, window
-from kquota.watch.link_pace import LinkPace, Trend, paces, rates_since, received_by, sent_by, time_left, trend
-from kquota.watch.reading import BrokerRates, CopyReading
+from kquota.watch.copies import CopyReading
+from kquota.watch.forecast import Lane, seconds_left
+from kquota.watch.history import QUOTA_WINDOW, WatchHistory, window
+from kquota.watch.link_pace import Trend, rates_since, received_by, sent_by, trend, write_rates
+from kquota.watch.links import WatchedLink
+from kquota.watch.reading import BrokerRates, between_log_dirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestCopy:
-    """The copy that is expected to end last.
+    """The running copy that is expected to end last.
 
     `seconds` is the time until its end, or None if this time is unknown or the copy makes no progress.
     """
@@ -30,9 +33,10 @@ class DestinationView:
     never 0.
 
     `throttle` is the follower rate of the broker. It is also None if the rate is unset, or if no copy is in a follower
-    list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is also None if the
-    copies make no progress. `written` is the write rate of the copied partitions, and `seconds_left` takes it into
-    account. `slowest` is None if no copy is known to lack bytes.
+    list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is the time until the
+    last copy ends, including copies of later waves (see `forecast.seconds_left`). It is also None if the copies make no
+    progress. `written` is the total write rate to the unfinished copies, and `seconds_left` takes it into account.
+    `slowest` is None if no running copy is known to lack bytes. `running` is true if a submitted copy is not done.
     """
 
     broker: BrokerId
@@ -46,13 +50,14 @@ class DestinationView:
     seconds_left: float | None
     written: float
     slowest: SlowestCopy | None
+    running: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
     """One move. `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither
     moving nor waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still
-    copied between the log dirs of their broker.
+    copied between the log dirs of their broker, or whose broker does not answer.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
     move ends earlier, and None if the move has ended or its end is unknown or not predicted yet.
@@ -88,10 +93,10 @@ class WatchedMoveView:
     def least_seconds(self) -> float | None:
         """The seconds that the missing bytes take if the copies use the whole throttle rate of each destination.
 
-        None if no copy is left, if a copy is not throttled, or if its missing bytes are unknown. One reading is enough
-        for this time.
+        Only destinations with running copies count. None if there are none, or if one of them has no known throttle
+        rate or unknown missing bytes. A single reading is enough to calculate this time.
         """
-        found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies]
+        found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running]
         known = [seconds for seconds in found if seconds is not None]
         return max(known) if known and len(known) == len(found) else None
 
@@ -144,20 +149,21 @@ def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
 
 
 def _view(history: WatchHistory) -> WatchView:
-    paced, slowest = paces(history), _slowest(history)
-    shown = tuple(_move(history, number, paced, slowest) for number in range(len(history.moves)))
+    ends, writes, slowest = seconds_left(history), write_rates(history), _slowest(history)
+    shown = tuple(_move(history, number, ends, writes, slowest) for number in range(len(history.moves)))
     return WatchView(moves=shown, brokers=tuple(_brokers(history)))
 
 
 def _move(
     history: WatchHistory,
     number: int,
-    paced: Mapping[WatchedLink, LinkPace],
-    slowest: Mapping[tuple[int, BrokerId], SlowestCopy],
+    ends: Mapping[Lane, float],
+    writes: Mapping[WatchedLink, float],
+    slowest: Mapping[Lane, SlowestCopy],
 ) -> WatchedMoveView:
     move = history.moves[number]
     lanes = tuple(
-        _destination(history, number, broker, paced, slowest.get((number, broker)))
+        _destination(history, number, broker, ends.get((number, broker)), writes, slowest.get((number, broker)))
         for broker in sorted({link.destination for link in history.links if link.move == number})
     )
     counts = _counts(history, number)
@@ -178,7 +184,7 @@ def _move(
         drift=None,
         open=move.open,
         destinations=lanes,
-        log_dirs=0 if history.reading.logs is None else len(move.log_dirs.keys() & history.reading.logs.futures.keys()),
+        log_dirs=len(between_log_dirs(move, history.reading)),
     )
 
 
@@ -211,7 +217,8 @@ def _destination(
     history: WatchHistory,
     number: int,
     broker: BrokerId,
-    paced: Mapping[WatchedLink, LinkPace],
+    seconds: float | None,
+    writes: Mapping[WatchedLink, float],
     slowest: SlowestCopy | None,
 ) -> DestinationView:
     links = {link: s for link, s in history.links.items() if link.move == number and link.destination == broker}
@@ -220,7 +227,6 @@ def _destination(
     rate = rates[broker].follower if listed and broker in rates else None
     throttled = False if not listed else None if broker not in rates else rate is not None
     left = total(state.left for state in links.values())
-    net = sum(paced[link].net for link in links if link in paced)
     return DestinationView(
         broker=broker,
         copies=sum(state.copies for state in links.values()),
@@ -230,9 +236,10 @@ def _destination(
         throughput=_throughput(history, links),
         throttle=rate,
         throttled=throttled,
-        seconds_left=time_left(left, net),
-        written=sum(paced[link].written for link in links if link in paced),
+        seconds_left=0.0 if left == 0 else seconds,
+        written=sum(writes.get(link, 0.0) * (state.copies - state.done) for link, state in links.items()),
         slowest=slowest,
+        running=any(state.running for state in links.values()),
     )
 
 
@@ -249,17 +256,22 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
     return came / seconds if seconds > 0 else None
 
 
-def _slowest(history: WatchHistory) -> Mapping[tuple[int, BrokerId], SlowestCopy]:
-    """Return, for each move and destination, the copy that ends last. A copy without progress is the slowest."""
-    older = history.anchors[0]
-    seconds = history.reading.at - older.at
-    worst: dict[tuple[int, BrokerId], tuple[float, int, CopyReading]] = {}
+def _slowest(history: WatchHistory) -> Mapping[Lane, SlowestCopy]:
+    """Return, for each move and destination, the running copy that ends last. A copy without progress is the slowest.
+
+    The progress is measured since the older anchor, or since the newer one if the copy still waited at the older one,
+    or if its bytes were unknown then, for example because its broker did not answer. If neither anchor can be
+    compared, the time of the copy is unknown.
+    """
+    worst: dict[Lane, tuple[float, int, CopyReading]] = {}
     for copy in history.copies:
         left = copy.left
-        if not left:
+        if not left or not copy.submitted:
             continue
-        before = older.copies.get(copy.replica)
-        came = (copy.copied or 0) - (0 if before is None else before.copied or 0)
+        known = ((one.at, one.copies.get(copy.replica)) for one in history.anchors)
+        at, before = next(((at, old) for at, old in known if old and old.submitted), (history.reading.at, copy))
+        came = (copy.copied or 0) - (before.copied or 0)
+        seconds = history.reading.at - at
         needed = left * seconds / came if came > 0 else math.inf if seconds > 0 else 0.0
         lane = copy.move, copy.replica[1]
         rank = worst.get(lane)

@@ -1,4 +1,5 @@
-"""A kquota that dies or stops at its n-th step: a request to a broker or to ZooKeeper, or a line of its journal.
+"""A kquota that dies or stops at its n-th step: a request to a broker or to ZooKeeper, a line of its journal, or the
+n-th of the writes that a test names.
 
 The real code runs in a process that is forked from one with all modules loaded, because thirty starts would take half a
 minute.
@@ -12,15 +13,20 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
+from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
+
+from kquota.entity_types import ENTITIES
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.moves import WireMoves
 from kquota.stores.state import runs
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.znode import Create, Delete, SetData
 from kquota.stores.zookeeper.znodes import Znodes
 from tests.cli.run import Ran, ended
 
@@ -32,7 +38,21 @@ _FORKS.set_forkserver_preload(
         "kquota.cli.reassign_partitions.execution",
         "kquota.cli.reassign_partitions.cancellation",
         "kquota.cli.move.status",
+        "kquota.cli.reassign_partitions.verification",
         "kquota.cli.move.recovery",
+        "kquota.cli.move.adjust.run",
+        "kquota.cli.throttle.set.run",
+        "kquota.cli.throttle.clear.run",
+        "kquota.cli.throttle.doctor.run",
+        "kquota.cli.record.run",
+        "kquota.cli.topics.run",
+        "kquota.cli.leader_election.run",
+        "kquota.cli.configs.resources",
+        "kquota.cli.quota.run",
+        "kquota.cli.quota.probe.run",
+        "kquota.cli.log_dirs.run",
+        "kquota.stores.record.sharing",
+        "kquota.stores.admin.elections",
         "kquota.stores.record.topic",
         "kquota.stores.record.znodes",
         "kquota.stores.admin.topic_log",
@@ -40,13 +60,21 @@ _FORKS.set_forkserver_preload(
     ]
 )
 _REQUESTS = ((Wire, "ask"), (Wire, "ask_each"), (Znodes, "commit"), (Znodes, "read_all"))
+_RENAMES = ((os, "replace"),)
 _SUBMITS = ((WireMoves, "submit"), (ZooKeeperMoves, "submit"))
+_CONFIGS: Final = {row.wire.code: kind for kind, row in ENTITIES.items() if row.wire is not None}
 _LONGEST = 120
 """Seconds that no command in these tests needs."""
+SUBMISSION: Final = "/admin/reassign_partitions"
+"""A submission of moves, in the form of `Doom.writes`."""
+RENAMED: Final = "a file that gets its name"
+"""The end of the write of a file, in the form of `Doom.writes`."""
 
 
 class Death(enum.Enum):
-    """The moment at which the process dies. Only a journal line can be written in part: a TORN request is an AFTER."""
+    """The moment at which the process dies. Only a journal line, and a request to several brokers of which only the
+    first one receives it, can be written in part: any other TORN request is an AFTER.
+    """
 
     BEFORE = "before the step"
     TORN = "in the middle of the step"
@@ -57,13 +85,18 @@ class Death(enum.Enum):
 class Doom:
     """The step, counted from 1, and the kind of death: kill -9, or a SIGSTOP from which the process can continue.
 
-    With `submitting` only the submission of moves to the cluster counts as a step.
+    With `submitting` only the submission of moves to the cluster counts as a step. With `writes`, only these writes do:
+    requests to brokers by their names (`CreateTopics`), znodes and what is below them (`/kquota/record`), or RENAMED.
+    The config of a topic or of a broker, and SUBMISSION, have the path of their znode over brokers too
+    (`/config/brokers`). `first` prepares the process.
     """
 
     n: int
     death: Death
     signal: signal.Signals = signal.SIGKILL
     submitting: bool = False
+    writes: tuple[str, ...] = ()
+    first: Callable[[], None] | None = None
 
 
 class Mortal:
@@ -110,6 +143,8 @@ def _live(arguments: tuple[str, ...], out: str, err: str, doom: Doom | None) -> 
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     if doom is not None:
+        if doom.first is not None:
+            doom.first()
         _doom(doom)
     sys.argv = ["kquota", *arguments]
     from kquota.cli.main import main
@@ -121,11 +156,14 @@ def _doom(doom: Doom) -> None:
     """Counts the real steps of the real code, and dies at the given one."""
     steps = 0
 
+    def counts(arguments: Iterable[Any]) -> bool:
+        return doom.writes in ((), (RENAMED,)) or any(name.startswith(doom.writes) for name in _written(arguments))
+
     def step(real: Callable[..., Any], torn: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any) -> Any:
             nonlocal steps
-            steps += 1
-            if steps != doom.n:
+            steps += counts(arguments)
+            if steps != doom.n or not counts(arguments):
                 return real(*arguments)
             if doom.death is Death.BEFORE:
                 os.kill(os.getpid(), doom.signal)
@@ -136,9 +174,33 @@ def _doom(doom: Doom) -> None:
 
         return counted
 
-    for owner, name in _SUBMITS if doom.submitting else _REQUESTS:
+    for owner, name in _RENAMES if doom.writes == (RENAMED,) else _SUBMITS if doom.submitting else _REQUESTS:
         real = getattr(owner, name)
-        setattr(owner, name, step(real, real))
-    if doom.submitting:
+        setattr(owner, name, step(real, _to_the_first(real) if name == "ask_each" else real))
+    if doom.submitting or doom.writes:
         return
     runs._append = step(runs._append, lambda descriptor, data: os.write(descriptor, data[: len(data) // 2]))
+
+
+def _to_the_first(ask_each: Callable[..., Any]) -> Callable[..., Any]:
+    """Sends only the first broker its request."""
+    return lambda wire, requests, *more: ask_each(wire, dict([*requests.items()][:1]), *more)
+
+
+def _written(arguments: Iterable[Any]) -> Iterator[str]:
+    """The names of the writes in the arguments of a step, in the form of `Doom.writes`."""
+    for argument in arguments:
+        match argument:
+            case Mapping():
+                yield from _written(argument.values())
+            case list() | tuple():
+                yield from _written(argument)
+            case Create() | SetData() | Delete():
+                yield argument.path
+            case IncrementalAlterConfigsRequest():
+                for resource in argument.resources:
+                    yield f"/config/{_CONFIGS[resource.resource_type]}/{resource.resource_name}"
+            case AlterPartitionReassignmentsRequest():
+                yield SUBMISSION
+            case _:
+                yield str(getattr(type(argument), "name", ""))

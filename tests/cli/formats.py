@@ -1,4 +1,4 @@
-"""Checks the JSON and TSV that any test's command prints against docs/formats.md."""
+"""Checks the documents for scripts that any test's command prints against docs/formats.md."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kquota.cli.formats import TABLES, Output
+
+FOR_SCRIPTS = "|".join(output for output in Output if not output.for_people)
 FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def must_be_promised(arguments: Sequence[str], out: str) -> None:
     """Every top-level key of a document, and every header, must be in a row of its command."""
     words = " ".join(arguments)
-    if not out or not (asked := re.search(r"--output[= ](json|tsv)\b", words)):
+    if not out or not (asked := re.search(rf"--output[= ]({FOR_SCRIPTS})\b", words)):
         return
     rows = [told for command, told in _rows(asked[1]) if f"{words} ".startswith(f"{command} ")]
-    if asked[1] == "tsv":
+    if asked[1] in TABLES:
         assert out.splitlines()[0].split("\t") in [told[0].split() for told in rows if told], out.splitlines()[0]
         return
     watched = any(word in words for word in ("move watch", "--wait", "--deadline 4m", "--between", "--protect"))

@@ -26,8 +26,8 @@ CASES: dict[str, tuple[str | None, list[str], list[str] | str]] = {
     "only thread time": ("ms,thread_ms", [], [REQUEST_PERCENTAGE]),
     "the bytes of consumers": ("ms,bytes,thread_ms", [CONSUMER_BYTE_RATE], [CONSUMER_BYTE_RATE]),
     "mutations": ("ms,mutations", [CONTROLLER_MUTATION_RATE], [CONTROLLER_MUTATION_RATE]),
-    "only mutations": ("ms,mutations", [], "no column bytes, which the key producer_byte_rate needs"),
-    "a key without a column": ("ms,bytes", [REQUEST_PERCENTAGE], "no column thread_ms"),
+    "only mutations": ("ms,mutations", [], "has no column bytes, which the key producer_byte_rate needs"),
+    "a key without a column": ("ms,bytes", [REQUEST_PERCENTAGE], "has no column thread_ms"),
     "both byte rates": ("ms,bytes", BOTH, "Give only one of"),
 }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from kquota.cli.quota.advise.answer import Advised, client, summary
-from kquota.quota.advice import BucketStatistics, ProposedLimit
+from kquota.cli.quota.advise.answer import Advised, client, summary, total
+from kquota.quota.advice import BucketStatistics, KeyTotal, ProposedLimit
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.quota.usage import QuotaBucket
@@ -59,6 +60,18 @@ def test_a_client_with_two_keys_counts_once(users: int, clients: str) -> None:
     assert f"brokers throttled {clients} during the measurement, {why}" in lines
     assert f"the proposed limits would have throttled {clients}:" in lines
     assert (lines[-1] == "... and 2 more limits. --output tsv shows all limits") == (len(found) == 12)
+
+
+TOTALS = {
+    PRODUCER_BYTE_RATE: f"{PRODUCER_BYTE_RATE}: 1 limit, in total 5 B/s on a broker. Total use: 3 B/s",
+    CONTROLLER_MUTATION_RATE: f"{CONTROLLER_MUTATION_RATE}: 1 limit, in total 5/s in the cluster. Total use: 3/s",
+}
+
+
+@pytest.mark.parametrize(("key", "line"), TOTALS.items(), ids=TOTALS)
+def test_a_total_names_the_place_of_its_limits(key: str, line: str) -> None:
+    sums = total(KeyTotal(key=key, clients=1, used=3.0, limits=5.0, capacity=None))
+    assert line in summary(replace(answer_of([]), totals=(sums,)))
 
 
 def answer_of(found: Sequence[tuple[ProposedLimit, ThrottledTime | None]]) -> Advised:

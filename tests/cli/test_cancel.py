@@ -31,7 +31,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 
 def test_cancel_reverts_everything_and_kafkas_tool_agrees(desk: Desk) -> None:
-    """Includes a move that only adds a replica, which Kafka's --cancel of 3.7 to 3.9 ignores."""
+    """Includes a move that only adds a replica, which Kafka's --cancel of 3.7 to 4.0 ignores."""
     topic, other = desk.hand.topic({0: (1, 2)}, size=LASTING), desk.hand.topic({0: (2,)}, size=LASTING)
     prior = {Setting.of_topic(topic, LEADER_REPLICAS): "0:1", Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
     for setting, value in prior.items():
@@ -73,7 +73,7 @@ def test_a_move_of_kafkas_tool_is_cancelled_with_kafkas_messages(desk: Desk) -> 
     assert peer(desk, "--reassignment-json-file", plan, "--execute").code == 0
     stopped = desk.run("--cancel", plan)
     assert stopped.code == 8, "another host may need the rates that stay"
-    assert "leader.replication.throttled.rate on broker 1,2,3" in stopped.err
+    assert "leader.replication.throttled.rate on brokers 1,2,3" in stopped.err
     until(lambda: desk.standing(topic) == rates(SLOW), "the lists are restored")
 
 

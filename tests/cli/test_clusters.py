@@ -53,7 +53,13 @@ MEANT: dict[str, tuple[Connection, dict[str, str], Where]] = {
     "ZooKeeper's login from variables": (
         Connection(zookeeper="z:1"),
         {"KQUOTA_COMMAND_CONFIG": "f", "KQUOTA_ZK_TLS_CONFIG_FILE": "g", "KQUOTA_ZK_SASL_CONFIG_FILE": "h"},
-        Where(bootstrap=None, zookeeper="z:1", zk_tls_config_file=Path("g"), zk_sasl_config_file=Path("h")),
+        Where(
+            bootstrap=None,
+            zookeeper="z:1",
+            command_config=Path("f"),
+            zk_tls_config_file=Path("g"),
+            zk_sasl_config_file=Path("h"),
+        ),
     ),
     "ZooKeeper with the login for the brokers that keep the record": (
         Connection(zookeeper="z:1", command_config=Path("f")),
@@ -204,7 +210,8 @@ WRONG_FILES = {
     ),
     "a password": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\nsasl-password = "{CANARY}"\n',
-        "'sasl-password': this file must not hold secrets. Put them into the file of command-config",
+        "'sasl-password': this file must not hold secrets. Put them into a login file ("
+        "command-config, zk-tls-config-file, zk-sasl-config-file), and run chmod 600 on it",
     ),
     "a password of another cluster": (
         f'[clusters.prod]\nbootstrap-server = "b:1"\n[clusters.x]\nsasl.jaas.config = "{CANARY}"\n',
@@ -214,6 +221,10 @@ WRONG_FILES = {
     "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a non-empty string"),
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
+    "a home of no user": (
+        '[clusters.prod]\nbootstrap-server = "b:1"\ncommand-config = "~nosuchuser/f"\n',
+        "[clusters.prod]: command-config: the home folder ~nosuchuser is unknown. Write an absolute path",
+    ),
     "two sources of metrics": (
         '[clusters.prod]\nbootstrap-server = "b:1"\nmetrics = "http://b"\nprometheus = "http://p"\n',
         "metrics and prometheus are two sources",
@@ -245,7 +256,7 @@ def test_the_command_connects_to_the_named_cluster(tmp_path: Path, command: list
     there = environment(tmp_path, '[clusters.prod]\nbootstrap-server = "127.0.0.1:1"\n')
     ran = kquota(*command, "--cluster", "prod", env=there)
     assert (ran.code, ran.out) == (1, "")
-    assert "no Kafka broker at 127.0.0.1:1 (127.0.0.1:1: Connection refused)" in ran.err
+    assert "no Kafka broker accepts a connection at 127.0.0.1:1 (127.0.0.1:1: Connection refused)" in ran.err
 
 
 ALONE: dict[str, tuple[Connection, dict[str, str], Where | str]] = {
@@ -284,3 +295,11 @@ def test_controllers_in_addition_to_the_brokers(tmp_path: Path) -> None:
     assert where(both, environment(tmp_path)) == Where(bootstrap="b:1", zookeeper=None, controllers="c:1")
     with pytest.raises(Invalid, match="--bootstrap-controller is for KRaft"):
         where(Connection(zookeeper="z:1", bootstrap_controller="c:1"), environment(tmp_path))
+
+
+def test_variables_with_the_logins_of_brokers_and_zookeeper_apply_together(tmp_path: Path) -> None:
+    both = Connection(bootstrap_server="b:1", zookeeper="z:1")
+    variables = {"KQUOTA_COMMAND_CONFIG": "f", "KQUOTA_ZK_TLS_CONFIG_FILE": "g"}
+    assert where(both, environment(tmp_path, **variables), both=True) == Where(
+        bootstrap="b:1", zookeeper="z:1", command_config=Path("f"), zk_tls_config_file=Path("g")
+    )

@@ -13,10 +13,10 @@ import pytest
 import typer
 
 from kquota import cli
-from kquota.cli.actions import With, action, flag, value
+from kquota.cli.actions import With, action
 from kquota.cli.commands import WORK, filled, parameters
 from kquota.cli.connection import OPTIONS, Connection, ThroughBrokers, Unrecorded
-from kquota.cli.options import DryRun, Each, Output, OutputFormat
+from kquota.cli.options import DryRun, Each, Output, OutputFormat, flag, value
 from kquota.errors import Invalid
 from man.command import root
 

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -260,16 +261,20 @@ def test_scram_credentials_are_never_printed(
     assert way.kafka("--alter", "--delete-config", "SCRAM-SHA-256", *names).code == 0
 
 
-@pytest.mark.parametrize("value", [0.001, 0.5, 1.0, 12.5, 1024.0, 9999999.0, 1e7, 12345678.0, 123456789.25, 1e15, 1e22])
-def test_numbers_are_printed_like_java_doubles(
-    kafka_431: Sandbox, value: float, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Compared with Java itself: its single-file launcher prints Double.toString of the value."""
-    source = tmp_path_factory.mktemp("java") / "D.java"
-    source.write_text("class D { public static void main(String[] a) { System.out.print(Double.valueOf(a[0])); } }")
+SMALL = (1e-05, 0.0001, 0.00012345, 0.0005, 0.00099)
+"""Numbers with an exponent in Java. Python writes only the first one with an exponent."""
+LARGE = (9999999.0, 1e7, 12345678.0, 123456789.25, 1e15, 1e22)
+
+
+def test_numbers_are_printed_like_java_doubles(kafka_431: Sandbox, tmp_path: Path) -> None:
+    """Compared with Java itself: its single-file launcher prints Double.toString of each value."""
+    values = (0.0, *SMALL, 0.001, 0.5, 1.0, 12.5, 1024.0, *LARGE, -0.0005, -12345678.0)
+    source = tmp_path / "D.java"
+    printing = "for (String s : a) System.out.println(Double.valueOf(s));"
+    source.write_text(f"class D {{ public static void main(String[] a) {{ {printing} }} }}")
     java = kafka_tool(kafka_431, "x")[0]
     must_compile(java)
-    assert run([java, str(source), repr(value)]).out == java_double(value)
+    assert run([java, str(source), *map(repr, values)]).out.split() == [java_double(value) for value in values]
 
 
 @pytest.mark.parametrize("fixture", ["kafka_431", "kafka_391", "kafka_282"])

@@ -77,12 +77,14 @@ def test_an_unreadable_node_stays_and_does_not_hide_the_others(tree: Tree, data:
     assert tree.data("/config/users/bad") == data
 
 
-def test_names_and_values_that_no_broker_reads_are_reported(tree: Tree) -> None:
+def test_unusable_names_and_values_are_reported(tree: Tree) -> None:
     tree.put("/config/clients/%FF", GOOD)
+    tree.put("/config/clients/%2E", GOOD)
     tree.put("/config/clients/c", b'{"version":1,"config":{"producer_byte_rate":"fast","consumer_byte_rate":"7"}}')
     ran = tree.kquota("--describe", "--entity-type", "clients")
     assert (ran.code, ran.out) == (0, "Configs for client-id 'c' are consumer_byte_rate=7\n")
     assert "'%FF' is not percent-encoded UTF-8" in ran.err
+    assert "the znode '%2E' encodes the name '.', which Kafka cannot write as a znode. The znode is left out" in ran.err
     assert "producer_byte_rate is 'fast', not a number" in ran.err
 
 
@@ -179,7 +181,10 @@ DRAFTS = {
         ["--user", "a", "--add-config", "controller_mutations_burst=many"],
         "for example, a burst of 500 at rate 5",
     ),
-    "a burst to delete": (["--user", "a", "--delete-config", "controller_mutations_burst"], "never shipped"),
+    "a burst to delete": (
+        ["--user", "a", "--delete-config", "controller_mutations_burst"],
+        "never shipped, so it is not set anywhere. Leave out controller_mutations_burst",
+    ),
     "the brokers' burst": (
         ["--broker-defaults", "--add-config", "quota.partition.mutations.burst=110"],
         "controller_mutation_rate=10 (11 x 1 s x 10)",

@@ -170,7 +170,13 @@ ON_ZOOKEEPER = {
         *("describe and add", "--add-config twice", "no pair", "an unknown quota of a user", "a user's quota of an ip"),
         *("a broker that is not a number", "an invalid IP address"),
     )
-} | {"--all": (["--describe", "--user", "a", "--all"], "--bootstrap-server must be specified for --all")}
+} | {
+    "--all": (["--describe", "--user", "a", "--all"], "--bootstrap-server must be specified for --all"),
+    "alter --all": (
+        ["--alter", "--user", "a", "--delete-config", "producer_byte_rate", "--all"],
+        "--bootstrap-server must be specified for --all",
+    ),
+}
 OTHER_WORDS_IN_2_8 = {
     *("a name too few to alter", "alter all users", "alter all topics", "no pair", "an unknown quota of a user"),
     "a user's quota of an ip",
@@ -187,6 +193,10 @@ OURS_ALONE = {
     "describe and add a file": (
         ["--describe", "--user", "a", "--add-config-file", "f"],
         "use --add-config-file with --alter",
+    ),
+    "a password of a topic": (
+        ["--alter", "--topic", "t", "--add-config", "retention.ms=1", "--password-file", "f"],
+        "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user",
     ),
     "a rate on a topic": (
         ["--alter", "--topic", "t", "--add-config", "leader.replication.throttled.rate=5"],

@@ -232,11 +232,11 @@ def test_a_protected_entity_is_neither_changed_nor_pruned(way: Way) -> None:
     protected = 'version: 1\nowns: ["*"]\nprotect: [User:admin]\n'
     pruned = way.apply(protected, "--prune")
     assert pruned == Ran(
-        0, "", "kquota: warning: --prune keeps protected entities: user 'admin'\nkquota: nothing to change\n"
+        0, "", "kquota: warning: --prune keeps 1 protected entity: user 'admin'\nkquota: nothing to change\n"
     )
     named = way.apply(f"{protected}users: {{admin: {{request_percentage: 5}}, dave: {{request_percentage: 5}}}}")
     assert (named.code, named.out) == (1, "")
-    assert "the document would change protected entities: user 'admin'" in named.err
+    assert "the document would change 1 protected entity: user 'admin'" in named.err
     assert "dave" not in way.kquota("export").out
 
 
@@ -415,5 +415,14 @@ def test_errors_in_a_document_from_stdin_name_stdin() -> None:
     ran = run([sys.executable, "-m", "kquota", "quota", "diff", "-", "--zookeeper", "x:1"], stdin="users: {}")
     assert (ran.code, ran.err) == (
         2,
-        "kquota: error: stdin:1:1: the version is missing. Begin with the line version: 1\n",
+        "kquota: error: stdin:1:1: the version is missing. Begin with the line `version: 1`\n",
     )
+
+
+@pytest.mark.parametrize("file", ["-", "pipe"])
+def test_the_command_that_reviews_a_document_from_a_pipe_has_a_placeholder(file: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    given = file if file == "-" else str(tmp_path / file)
+    ran = kquota("quota", "apply", given, "--prune", "--change", "x", "--bootstrap-server", "127.0.0.1:1")
+    wanted = "Copy the hash that `kquota quota diff --bootstrap-server 127.0.0.1:1 QUOTAS.yaml --prune` prints"
+    assert (ran.code, ran.out, wanted in ran.err) == (2, "", True), ran.err

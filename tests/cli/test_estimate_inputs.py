@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kquota.cli.connection import Connection
 from kquota.cli.contract import worded
+from kquota.cli.engine_options import SparkOptions
 from kquota.cli.move.estimate.command import EstimateOptions
-from kquota.cli.move.estimate.inputs import GivenInputs, asked, gathered
+from kquota.cli.move.estimate.inputs import GivenInputs, asked, gathered, is_live
 from kquota.errors import Invalid
 from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
@@ -24,7 +26,13 @@ RATES = "broker,bytes_in\n1,5\n"
 def given(*rates: str, history: list[str] | None = None) -> GivenInputs:
     plan = Path("plan.json")
     return asked(
-        EstimateOptions(connection=Connection(), reassignment_json_file=plan, history=history, bytes_in=list(rates))
+        EstimateOptions(
+            connection=Connection(),
+            reassignment_json_file=plan,
+            history=history,
+            bytes_in=list(rates),
+            spark=SparkOptions(),
+        )
     )
 
 
@@ -92,6 +100,19 @@ def test_a_history_can_be_files_globs_or_folders(tmp_path: Path, patterns: list[
     assert found.listing is not None
     assert tuple(sorted(path.name.removesuffix(".jsonl.gz") for path in found.listing.waiting)) == stems
     assert found.listing.rolled == (("s3a://b/h/rolled/v1",) if "s3a://b/h" in patterns else ())
+
+
+def test_a_login_without_a_cluster_is_not_a_source_of_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    login = Connection(command_config=tmp_path / "client.properties")
+    sizes = EstimateOptions(
+        connection=login, reassignment_json_file=Path("plan.json"), log_dirs=["sizes.json"], spark=SparkOptions()
+    )
+    assert not is_live(asked(sizes), login)
+    assert is_live(asked(sizes), replace(login, cluster="prod"))
+    written(tmp_path / "c.jsonl.gz", [row(1, "t", 0, 5, cluster="c", time="2026-11-01T00:00:00Z")])
+    found = gathered(given(history=[str(tmp_path / "c.jsonl.gz")]), login, Plan(targets={}), tmp_path)
+    assert found.source == "history"
+    assert "so kquota does not use --command-config\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     "with unused quota": (
         Band(low=0.5, high=110, writes=False, past_moves=5, unused_quota=True),
         "90 % band    0.5 s to 110 s (errors of 5 past moves of this cluster only, because the percentiles of the "
-        "write rates are unknown; a broker is throttled now, so copies may use its unused quota at the start)",
+        "write rates are unknown; a throttle is already set on a broker, so copies may use its unused quota at the "
+        "start)",
     ),
 }
 
@@ -82,7 +83,7 @@ DISKS: dict[str, tuple[Sequence[Room], str]] = {
     "nothing arrives": ((), ""),
     "unknown": (
         (room(None), room(None, broker=4)),
-        "Disk         not checked on brokers 3,4, because the sizes do not contain disk sizes",
+        "Disk         not checked on brokers 3,4, because the source of sizes has no disk sizes",
     ),
     "told": (
         (room(150 * GB, 20e9), room(110 * GB, 20e9, broker=4, log_dir="/d1"), room(90 * GB, None, broker=5)),
@@ -128,8 +129,8 @@ def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
 
 def test_a_leader_whose_peak_exceeds_the_throttle_is_a_warning() -> None:
     assert list(warnings(replace(NOTHING, at_peak=(7,)))) == [
-        "warning: leader 7: at the peak of its write rate (p99) the copies cannot catch up, and the move does not "
-        "finish while the peak lasts"
+        "warning: broker 7: at the peak of its write rate (p99), the copies that it sends cannot catch up, and "
+        "the move does not finish while the peak lasts"
     ]
 
 

@@ -22,6 +22,17 @@ MANY = tuple(Link(leader=n, destination=1000 + n, copies=1, bytes=MB, writes=1.0
 REFUSED: dict[str, tuple[Case, str | None]] = {
     "nothing": (Case(), None),
     "never": (Case(throttle="5MB/s"), "the move can never finish: broker 1 has"),
+    "never, because in-sync followers use the throttle": (
+        Case(throttle="2MB/s"),
+        "the move can never finish: broker 1 has nothing left for the copies that it sends, because its follower "
+        "traffic (3 MB/s) uses the whole throttle (2 MB/s), and producers write 3 MB/s to these copies; ",
+    ),
+    "never, by one byte per second": (
+        Case(throttle="5999999"),
+        "the move can never finish: broker 1 has 2.999999 MB/s left for the copies that it sends (5.999999 MB/s "
+        "throttle minus 3 MB/s follower traffic), but producers write 3 MB/s to these copies; the move can finish with "
+        "a throttle above 6 MB/s",
+    ),
     "never, in waves": (
         Case(throttle="5MB/s", waves=2),
         "the move can never finish: in wave 1 (my-topic-0 to my-topic-0) broker 1 has",
@@ -34,12 +45,12 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     "sooner than a move starts and ends": (
         Case(throttle="50MB/s", deadline="200ms"),
         "the deadline, 0.2 s, is missed: the expected time is 2.44 s. The start and the end of the move alone take "
-        "0.3 s with any throttle",
+        "0.3 s with any throttle. Give a later --deadline",
     ),
     "sooner than waves start and end": (
         Case(throttle="50MB/s", deadline="500ms", waves=2),
         "the deadline, 0.5 s, is missed: the expected time is 4.89 s. The start and the end of the move alone take "
-        "0.6 s with any throttle",
+        "0.6 s with any throttle. Give a later --deadline",
     ),
     "late in waves, not at once": (
         Case(deadline="60s", waves=2),
@@ -47,20 +58,25 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     ),
     "late even if nothing were written": (
         Case(writes=None, deadline="5s"),
-        "the deadline, 5 s, is missed: the move takes at least 10 s. Give a later --deadline",
+        "the deadline, 5 s, is missed: the move takes at least 10 s. Give a higher --throttle or a later --deadline",
     ),
     "may be late": (Case(writes=None, deadline="20s"), None),
     "more than --max-impact": (
         Case(nic="50MB/s", impact="14%"),
-        "the throttle, 8 MB/s, breaks a limit: 7 MB/s (--max-impact, 0.14 of N). Give another --throttle",
+        "the throttle is 8 MB/s, but it must be at most 7 MB/s (--max-impact, 0.14 of N). Give a lower --throttle",
+    ),
+    "more than --max-impact, by one byte per second": (
+        Case(throttle="7000001", nic="50MB/s", impact="14%"),
+        "the throttle is 7.000001 MB/s, but it must be at most 7 MB/s (--max-impact, 0.14 of N). Give a "
+        "lower --throttle",
     ),
     "more than the network": (
         Case(throttle="2GB/s", nic="1GB/s"),
-        "the throttle, 2 GB/s, breaks a limit: 998 MB/s (N - IN/R",
+        "the throttle is 2 GB/s, but it must be below 998 MB/s (N - IN/R",
     ),
     "no throttle does": (
         Case(nic="50MB/s", impact="10%"),
-        "no throttle is within the limits: the throttle must be below 5 MB/s",
+        "no throttle is within the limits: the throttle must be at most 5 MB/s",
     ),
     "IN of a broker that does not move": (Case(bytes_in=50.0 * MB), None),
 }
@@ -87,7 +103,7 @@ def test_a_throttle_below_in_can_still_finish() -> None:
     assert "MoveTime     none" in told
     assert "never " not in told.split("Other throttles")[0].replace("never delayed", "")
     assert "NOT MET" not in told
-    assert "not met, but only the next line applies to the brokers of this move" in told
+    assert "not met, but the next line is the bound for the brokers of this move" in told
     assert "The move can finish" in page.text[""]
     assert "does not prevent the move" in page.text["Limits of the throttle"]
     assert json.loads(document(answer))["window"]["broken"] == []

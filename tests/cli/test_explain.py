@@ -21,6 +21,7 @@ from kquota.quota.explain import explain
 from kquota.quota.precedence import Client
 from kquota.sandbox.cluster import Sandbox
 from kquota.terms import (
+    CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
@@ -135,6 +136,46 @@ def test_explain_with_the_settings_of_brokers(name: str, case: tuple[dict[str, s
     slow = broker(BrokerId(3), told | {"num.io.threads": "4"})
     cluster = Capacity(brokers=(broker(BrokerId(1), told), broker(BrokerId(2), told), slow))
     golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
+
+
+def test_without_a_live_broker_the_total_of_the_cluster_is_unknown() -> None:
+    quotas = {Entity(user="alice"): EVERY_KEY}
+    answer = explained(explain(quotas, Capacity(brokers=()), client=Client(user="alice", client_id="etl")))
+    told = "cluster unknown, because no broker is alive; each broker counts separately"
+    assert " ".join(text(answer).split()).count(told) == 3
+    found = json.loads(document(answer))
+    assert found["brokers"] == 0
+    totals = {one["key"]: one["cluster"] for one in found["keys"]}
+    assert totals == dict.fromkeys(EVERY_KEY) | {CONTROLLER_MUTATION_RATE: 2.5}
+
+
+BURSTS = {
+    "large": (CONTROLLER_MUTATION_RATE, 100_000.0, TOLD, "1100000 partitions at once = 100000/s x 11"),
+    "inexact in floating point": (CONTROLLER_MUTATION_RATE, 0.7, TOLD, "7.7 partitions at once = 0.7/s x 11"),
+    "one partition": (
+        CONTROLLER_MUTATION_RATE,
+        0.1,
+        TOLD | {"controller.quota.window.num": "10"},
+        "1 partition at once = 0.1/s x 10",
+    ),
+    "as shipped": (
+        CONTROLLER_MUTATION_RATE,
+        100_000.0,
+        TOLD | {"controller.quota.window.num": None},
+        "with Kafka's defaults, 11 x 1 s, it is 1100000 partitions",
+    ),
+    "connections": (CONNECTION_CREATION_RATE, 2_000_000.0, TOLD, "20000000 connections at once"),
+    "one connection": (CONNECTION_CREATION_RATE, 1.0, TOLD | {"quota.window.num": "2"}, "1 connection at once"),
+}
+
+
+@pytest.mark.parametrize(("key", "limit", "told", "words"), BURSTS.values(), ids=BURSTS)
+def test_a_burst_is_written_in_full(key: str, limit: float, told: dict[str, str | None], words: str) -> None:
+    whose = Entity(ip="10.0.0.1") if key == CONNECTION_CREATION_RATE else Entity(user="alice")
+    cluster = Capacity(brokers=(broker(BrokerId(1), told),))
+    client = Client(user="alice", client_id="etl")
+    found = explained(explain({whose: {key: limit}}, cluster, client=client, ip="10.0.0.1"))
+    assert words in " ".join(text(found).split())
 
 
 def test_a_key_that_the_brokers_do_not_support_has_no_effect() -> None:

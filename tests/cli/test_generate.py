@@ -120,7 +120,7 @@ def test_topics_and_brokers_that_do_not_exist(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2)}, size=10_000)
     cases = {
         "Topic no-such-topic not found": ("no-such-topic", "1,2"),
-        "names dead brokers: 8,9 (live brokers: 1,2,3)": (topic, "1,9,2,8"),
+        "--broker-list: brokers 8,9 are dead (live brokers: 1,2,3). Start them or leave them out": (topic, "1,9,2,8"),
         f"topic {topic}: Replication factor: 2 larger than available brokers: 1": (topic, "1"),
     }
     for words, (name, brokers) in cases.items():

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.reassign.run import Owner, Stamp
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Owner, Stamp, Taken
 from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record.lease import Lock
@@ -140,7 +139,7 @@ def test_every_host_sees_a_run_and_any_host_can_end_it(team: Team) -> None:
     team.closed()
     for host in (one, three):
         must_be(0, host.act("--verify", plan))
-        assert "no run is open" in must_be(0, host.move("resume")).err
+        assert "no run of a move is open" in must_be(0, host.move("resume")).err
     team.become(OPERATORS, name.topic)
 
 
@@ -158,7 +157,7 @@ def test_either_host_clears_a_throttle_that_two_hosts_set(team: Team) -> None:
     must_be(0, one.throttle("clear"))
     team.become(OPERATORS, topic)
     for host in (two, three):
-        assert "no run of `throttle set` is recorded" in must_be(0, host.throttle("clear")).err
+        assert "no open run of `throttle set` is recorded" in must_be(0, host.throttle("clear")).err
     team.closed()
 
 
@@ -181,7 +180,7 @@ def test_a_run_that_another_host_ended_is_not_reopened(team: Team, way_out: str)
         must_be(0, ended(team, two, name, plan))
     team.become({}, topic)
     for verb in ("resume", "abort"):
-        assert "no run is open" in must_be(0, one.move(verb)).err
+        assert "no run of a move is open" in must_be(0, one.move(verb)).err
     must_be(0 if target == [1, 3] else 1, one.act("--verify", plan))
     assert (team.hand.replicas(name), team.standing(topic)) == (target, {})
     team.closed()
@@ -198,7 +197,7 @@ def test_a_rate_that_another_host_set_during_a_move_is_reported(team: Team, shar
     until(lambda: team.hand.rates() == rates("30000000"), "the second host's rate is set")
     if shared == NOTHING:
         must_be(8, ran)
-        assert all(f"{key} on broker 1,2,3" in ran.err for key in (LEADER_RATE, FOLLOWER_RATE)), ran.err
+        assert all(f"{key} on brokers 1,2,3" in ran.err for key in (LEADER_RATE, FOLLOWER_RATE)), ran.err
     else:
         (held,) = one.holds(Setting.of_broker(BrokerId(1), LEADER_RATE))
         must_be(0, ran)
@@ -259,7 +258,7 @@ def test_two_moves_on_the_same_brokers(team: Team, shared: str, order: tuple[int
     assert codes == ([0, 8] if left else [8, 0])
     for number in order:
         again = must_be(8 if left else 0, hosts[number].act("--verify", moves[number][1]))
-        assert not left or f"{LEADER_RATE} on broker 1,2,3" in again.err
+        assert not left or f"{LEADER_RATE} on brokers 1,2,3" in again.err
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
@@ -326,7 +325,7 @@ def test_over_brokers_throttles_recorded_in_zookeeper_are_not_removed(team: Team
     team.hand.arrived({name: (1, 3)})
     before = team.standing(topic)
     ran = must_be(8, blind.act("--verify", plan))
-    assert f"{LEADER_RATE} on broker 1,2,3" in ran.err
+    assert f"{LEADER_RATE} on brokers 1,2,3" in ran.err
     assert "--zookeeper" in must_be(1, blind.throttle("doctor", "--fix", "--yes")).err
     assert team.standing(topic) == before
     must_be(0, two.act("--verify", plan))
@@ -374,11 +373,11 @@ def forge(team: Team, setting: Setting) -> list[str]:
     stamp = run_fields.stamp_written(Stamp(version=1, by=None, at=RUN.begun))
     with Wire(team.hand.servers.bootstrap, {}) as wire:
         sheets = {
-            RUN.id: {"format": 1, "cluster": wire.cluster_id, **stamp, "run": fields},
+            RUN.id: {"format": 2, "cluster": wire.cluster_id, **stamp, "run": fields},
             "newer": {"format": 99, "cluster": wire.cluster_id, **stamp, "run": {**good, "id": "newer"}},
-            "foreign": {"format": 1, "cluster": "another", **stamp, "run": {**good, "id": "foreign"}},
+            "foreign": {"format": 2, "cluster": "another", **stamp, "run": {**good, "id": "foreign"}},
             "nonsense": "[" * 5000,
-            "..%2F..%2Fx": {"format": 1, "cluster": wire.cluster_id, **stamp, "run": {**good, "id": "..%2F..%2Fx"}},
+            "..%2F..%2Fx": {"format": 2, "cluster": wire.cluster_id, **stamp, "run": {**good, "id": "..%2F..%2Fx"}},
         }
         written = {n: (one if isinstance(one, str) else json.dumps(one)).encode() for n, one in sheets.items()}
         if team.record is None:
@@ -439,7 +438,7 @@ def test_a_large_plan_is_shared_through_the_record(team: Team) -> None:
     assert (seen["partitions"], seen["state"]) == (1000, "not_submitted")
     must_be(0, two.move("abort"))
     team.become({}, topic)
-    assert "no run is open" in must_be(0, one.move("resume")).err
+    assert "no run of a move is open" in must_be(0, one.move("resume")).err
     team.closed()
 
 
@@ -464,7 +463,7 @@ def test_a_record_that_is_deleted_and_created_again(team: Team) -> None:
     )
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
+    assert "no open run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
     team.closed()
 
 
@@ -482,10 +481,10 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
     must_be(0, one.throttle(*asked, "6MB/s"))
     assert two.holds(rate) == one.holds(rate), "the next command writes it to the record"
     refused = must_be(1, three.shared("unshare", "--yes"))
-    assert f"runs are open or unreadable ({one.holds(rate)[0]})" in refused.err
+    assert f"1 run is open or unreadable ({one.holds(rate)[0]})" in refused.err
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
-    assert "no run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
+    assert "no open run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
     must_be(0, replace(three, record="another-topic").shared("unshare", "--yes"))
     with znodes(team.hand) as client:
         assert client.exists(MARKER) is not None, "it names another topic"
@@ -493,7 +492,7 @@ def test_an_open_run_prevents_disabling_or_deleting_the_record(team: Team) -> No
         assert client.exists(MARKER) is None
     assert "removes the old one from the state of this host" in must_be(1, one.over(BROKERS).throttle("clear")).err
     must_be(0, one.shared("unshare", "--yes"))
-    assert "no run of `throttle set` is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
+    assert "no open run of `throttle set` is recorded" in must_be(0, replace(one, record=None).throttle("clear")).err
 
 
 @pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", ZNODES)])
@@ -502,7 +501,7 @@ def test_a_topic_is_not_shared_over_open_runs_in_zookeeper(team: Team) -> None:
     topic = team.hand.topic({0: (1, 2)}, size=10_000)
     must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "5MB/s"))
     named = replace(two, record=f"runs-{uuid.uuid4().hex[:8]}")
-    assert "runs are on record in ZooKeeper: " in must_be(1, named.shared("share")).err
+    assert "1 run is open or unreadable in ZooKeeper (" in must_be(1, named.shared("share")).err
     only_brokers = kquota("record", "share", *named.over(BROKERS).where)
     assert "Also give --zookeeper" in must_be(1, only_brokers).err
     assert named.record not in team.hand.admin.list_topics(timeout=30).topics

@@ -108,8 +108,8 @@ def test_a_cordoned_log_dir_takes_no_part_in_a_balance(jbod: Sandbox) -> None:
     assert found["cordoned"] == [{"broker": 1, "log_dirs": [last.path], "whole": False}]
     assert found["moves"]
     assert last.path not in {path for move in found["moves"] for path in (move["source"], move["destination"])}
-    assert f"cordoned log dirs: {last.path}" in ran.err
-    assert "no throttle limits these copies" in ran.err
+    assert f"1 log dir is cordoned ({last.path})" in ran.err
+    assert "no throttle of these copies is known" in ran.err
     hand.write(Setting.of_broker(ONE, CORDONED), None)
     hand.close()
 
@@ -135,7 +135,7 @@ def test_a_broker_with_all_log_dirs_cordoned_gets_no_replica(kafka_431: Sandbox,
 
         refused = kquota("move", "plan", "--bootstrap-server", kafka_431.bootstrap, "--add", "3")
         assert (refused.code, refused.out) == (1, "")
-        assert "--add 3: all log dirs are cordoned" in refused.err
+        assert "--add 3: each log dir is cordoned or offline" in refused.err
     finally:
         hand.write(cordon, None)
         hand.close()

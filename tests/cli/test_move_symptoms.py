@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
+import shlex
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +16,13 @@ from typing import Any
 import pytest
 
 from kquota.sandbox import cluster as sandbox
+from kquota.sandbox import servers as sandbox_servers
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.moves import WireMoves
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, TopicPartition
-from tests.cli.run import kquota, started
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
+from tests.cli.run import Ran, kquota, started
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -49,7 +53,10 @@ class Operator:
     def __init__(self, servers: Sandbox, folder: Path) -> None:
         self.servers, self.folder = servers, folder
         self.hand = OtherHand(servers)
-        self.at = ("--bootstrap-server", servers.bootstrap, "--state-dir", str(folder / "state"))
+        where = ("--bootstrap-server", servers.bootstrap)
+        if servers.zookeeper is not None:
+            where = ("--zookeeper", servers.zookeeper)
+        self.at = (*where, "--state-dir", str(folder / "state"))
 
     def execute(
         self, targets: Mapping[TopicPartition, Sequence[int]], *options: str, log_dir: str | None = None
@@ -130,6 +137,19 @@ def test_a_healthy_replica_caught_by_the_throttle(operator: Operator) -> None:
         operator.hand.start_broker(2)
     finding = operator.found(plan, "replica caught")
     assert (finding["values"]["partition"], finding["values"]["broker"]) == ({"topic": topic, "partition": 1}, 2)
+    assert suggested_command(operator, finding, "--yes").code == 0
+    until(lambda: in_sync(operator, TopicPartition(topic, 1)) == (1, 2), "broker 2 is in sync")
+
+
+def suggested_command(operator: Operator, finding: Mapping[str, Any], *more: str) -> Ran:
+    """Run the first command that the finding suggests."""
+    command = re.search(r"`kquota ([^`]*)`", finding["do"])
+    assert command is not None, finding
+    return kquota(*shlex.split(command[1]), *more)
+
+
+def verify(plan: str) -> tuple[str, ...]:
+    return ("--verify", "--reassignment-json-file", plan)
 
 
 def in_sync(operator: Operator, name: TopicPartition) -> tuple[int, ...]:
@@ -143,7 +163,10 @@ def test_a_copy_between_log_dirs_that_does_not_grow(operator: Operator) -> None:
     at = first if (Path(second) / f"{name.topic}-0").exists() else second
     plan = operator.execute({name: (1,)}, "--replica-alter-log-dirs-throttle", "1", "--force", log_dir=at)
     finding = operator.found(plan, "log dir idle")
-    assert (finding["values"]["broker"], finding["values"]["log_dir"]) == (1, at)
+    assert (finding["values"]["broker"], finding["values"]["log_dir"], finding["values"]["rate"]) == (1, at, 1)
+    assert f"{LOG_DIR_RATE}=1" in finding["what"]
+    assert suggested_command(operator, finding).code == 0
+    until(lambda: kquota("reassign-partitions", *operator.at, *verify(plan)).code == 0, "the copy is in its log dir")
 
 
 @contextmanager
@@ -176,3 +199,37 @@ def test_a_disk_that_accepts_no_more_bytes(operator: Operator) -> None:
     assert finding["values"]["broker"] == 3
     assert finding["values"]["log_dir"] in map(str, operator.servers.broker(3).log_dirs)
     assert finding["values"]["error"]
+
+
+@pytest.fixture
+def on_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    """Brokers whose sessions survive a pause, so that no other broker becomes the controller."""
+    name, timeout = f"idle-{os.getpid()}", "120000"
+    properties = {"zookeeper.session.timeout.ms": timeout}
+    files = sandbox_servers.zookeeper_files
+    longest = {"maxSessionTimeout": timeout}
+    monkeypatch.setattr(sandbox_servers, "zookeeper_files", lambda port, at, more: files(port, at, {**more, **longest}))
+    servers = sandbox.up(name=name, kafka="3.9.1", owner_pid=os.getpid(), properties=properties)
+    found = Operator(servers, tmp_path)
+    yield found
+    found.undo()
+    sandbox.down(name)
+
+
+def test_a_controller_that_does_not_begin_a_move(on_zookeeper: Operator) -> None:
+    operator = on_zookeeper
+    controller = operator.hand.controller()
+    source, destination = sorted({1, 2, 3} - {controller})
+    name = TopicPartition(operator.hand.topic({0: (source,)}), 0)
+    pid = operator.servers.broker(controller).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        plan = operator.execute({name: (destination,)}, "--throttle", "5MB/s")
+        finding = operator.found(plan, "controller idle")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert (finding["values"]["partitions"], finding["values"]["first"]["topic"]) == (1, name.topic)
+    assert "get /controller" in finding["do"]
+    operator.hand.arrived({name: (destination,)})
+    until(lambda: kquota("reassign-partitions", *operator.at, *verify(plan)).code == 0, "the throttle is restored")

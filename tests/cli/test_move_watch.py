@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,11 @@ import pytest
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
+from kquota.settings.resource import Setting
+from kquota.stores.admin.connection import Wire
+from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
 from tests.cli.run import kquota, started
+from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
@@ -74,6 +79,13 @@ class Operator:
 
 
 @pytest.fixture
+def hand(servers: Sandbox) -> Iterator[OtherHand]:
+    found = OtherHand(servers)
+    yield found
+    found.close()
+
+
+@pytest.fixture
 def operator(servers: Sandbox, tmp_path: Path) -> Operator:
     return Operator(servers, tmp_path)
 
@@ -107,3 +119,84 @@ def test_time_left_then_a_starved_copy_then_a_stopped_destination(
         found = operator.watch(back, has("destination down"), 60)
         assert has("destination down")(found[-1][1])
         servers.start_broker(2)
+    assert kquota("move", "adjust", "200MB/s", *operator.at).code == 0
+    until(lambda: operator.verify(back) == 0, "the run has ended")
+
+
+def entries(folder: Path, targets: dict[TopicPartition, list[int]]) -> str:
+    path = folder / "plan.json"
+    moves = [{"topic": n.topic, "partition": n.partition, "replicas": there} for n, there in targets.items()]
+    path.write_text(json.dumps({"version": 1, "partitions": moves}))
+    return str(path)
+
+
+def test_destinations_finish_together(servers: Sandbox, hand: OtherHand, operator: Operator, tmp_path: Path) -> None:
+    """Broker 3 gets three times as many bytes as broker 2, from another leader."""
+    topic = hand.topic({0: (1,), 1: (3,)})
+    for number, size in ((0, 60_000_000), (1, 20_000_000)):
+        hand.fill(topic, [number], size)
+    file = entries(tmp_path, {TopicPartition(topic, 0): [1, 3], TopicPartition(topic, 1): [3, 2]})
+    operator.execute(file, "200kB/s")
+    adjusted = kquota("move", "adjust", "3MB/s", "--even-finish", "--interval", "2s", *operator.at)
+    assert adjusted.code == 0, adjusted
+    rates = {broker: hand.value(Setting.of_broker(BrokerId(broker), FOLLOWER_RATE)) for broker in (2, 3)}
+    found = operator.watch(file, lambda reading: bool(reading["ended"]), 200)
+    ends = {
+        broker: next(
+            at
+            for at, reading in found
+            for to in reading["moves"][0]["destinations"]
+            if to["broker"] == broker and to["done"] == to["copies"]
+        )
+        for broker in (2, 3)
+    }
+    assert rates[3] == "3000000"
+    assert 700_000 < int(str(rates[2])) < 1_300_000
+    # With equal rates, broker 2 would need a third of the time of broker 3. Measured: 35 s and 31 s.
+    assert min(ends.values()) > 0.6 * max(ends.values())
+    assert operator.verify(file) == 0
+
+
+def test_a_stopped_destination_is_named_within_15_seconds(
+    servers: Sandbox, hand: OtherHand, operator: Operator, tmp_path: Path
+) -> None:
+    """The broker accepts connections, but does not answer. kquota may ask it for the moves and the partitions, too.
+
+    Measured: 8 to 12 s, most of which are the times after which kquota no longer waits for the broker.
+    """
+    topic = hand.topic({0: (1,)}, size=20_000_000)
+    file = entries(tmp_path, {TopicPartition(topic, 0): [3]})
+    operator.execute(file, "300kB/s")
+    pid = servers.broker(3).process.pid
+    assert pid is not None
+    stopped: list[float] = []
+
+    def named(reading: dict[str, Any]) -> bool:
+        if not stopped:
+            assert not reading["findings"]
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(time.monotonic())
+        return has("destination down")(reading)
+
+    try:
+        found = operator.watch(file, named, 120)
+        seconds = time.monotonic() - stopped[0]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    (finding,) = found[-1][1]["findings"]
+    assert (finding["finding"], finding["values"]["broker"]) == ("destination down", 3)
+    assert seconds <= 15
+    healthy(servers)
+    assert kquota("move", "adjust", "50MB/s", *operator.at).code == 0
+    hand.arrived({TopicPartition(topic, 0): [3]})
+    until(lambda: operator.verify(file) == 0, "the run has ended")
+
+
+def healthy(servers: Sandbox) -> None:
+    """Every broker is in the metadata of every other one."""
+
+    def seen(address: str) -> int:
+        with Wire(address, {}) as wire:
+            return len(wire.brokers())
+
+    until(lambda: {seen(broker.address) for broker in servers.brokers} == {len(servers.brokers)}, "all brokers are up")

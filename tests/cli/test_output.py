@@ -52,11 +52,6 @@ class Seen(Answer):
         yield [self.what, None if self.count is None else str(self.count)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Long(Answer):
-    rates: list[float] = key(form=lambda rates: rates, final=True)
-
-
 FORMS: Mapping[str, tuple[object, object]] = {
     "null": (None, None),
     "a broker": (BrokerId(3), 3),
@@ -171,13 +166,3 @@ def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: py
     with pytest.raises(BrokenPipeError):
         show(followed(), Output.text)
     assert closed == ["named the next step"]
-
-
-def test_a_final_form_is_written_unchanged() -> None:
-    rates = [1.5]
-    assert plain(Long(rates=rates))["rates"] is rates
-
-
-def test_no_document_has_a_number_that_json_does_not_have() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        Long(rates=[float("nan")]).document()

@@ -112,6 +112,7 @@ LIMITS = {
     "limit": (ALL, Output.text),
     "limit-nothing-gave-way": (Limit(steps=tuple(STEPS[:6]), tenants=1, overcommit=1.0), Output.text),
     "limit-nothing-holds": (Limit(steps=tuple(STEPS[9:]), tenants=1, overcommit=1.0), Output.text),
+    "limit-one-tenant": (Limit(steps=tuple(STEPS), tenants=1, overcommit=2.0), Output.text),
     "limit-json": (ALL, Output.json),
 }
 
@@ -168,8 +169,8 @@ WORDED: dict[str, tuple[KquotaError, str]] = {
     "brokers": (RefusedArgument("brokers", ": broker 3 is dead"), "--broker-list: broker 3 is dead"),
     "bytes": (
         TooManyBytes(44e9, 2 * 10**9),
-        "the probe would write 44 GB, and --most-bytes allows 2 GB. Give a lower rate, fewer --seconds "
-        "or brokers (--broker-list), or a higher --most-bytes",
+        "the probe would write 44 GB (44000000000 bytes), and --most-bytes allows 2 GB (2000000000 bytes). Give a "
+        "lower rate, fewer --seconds or brokers (--broker-list), or a higher --most-bytes",
     ),
     "mutations": (
         TooManyMutations("5,000 at most"),

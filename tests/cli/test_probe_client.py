@@ -166,3 +166,14 @@ def test_the_conclusion_says_what_was_measured(early: int, verdict: Honors, meas
     found = shown("client {bootstrap}", None, 0, record.figures())
     assert found.verdict is verdict
     assert measured in " ".join(" ".join(found.text()).split())
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("exit_code", "ending"),
+    [(3, "it ended with exit code 3"), (-9, "SIGKILL ended it"), (-40, "signal 40 ended it")],
+)
+def test_the_conclusion_says_how_a_client_failed(exit_code: int, ending: str) -> None:
+    found = shown("client {bootstrap}", None, exit_code, BehaviorRecord().figures())
+    assert found.code == 1
+    assert f"The client failed: {ending}. Run it without kquota to see why." in " ".join(found.text())

@@ -202,7 +202,7 @@ def test_the_use_of_another_cluster_is_refused(kafka_431: Sandbox, tmp_path: Pat
     week(tmp_path, "another", "x")
     found = kquota("quota", "advise", "--bootstrap-server", kafka_431.bootstrap, "--usage", str(tmp_path))
     assert (found.code, found.out) == (2, "")
-    assert ": no usage snapshot of cluster" in found.err
+    assert ": contains no usage snapshot of cluster" in found.err
 
 
 def test_a_damaged_snapshot_is_named(advise: Callable[..., Ran], tmp_path: Path) -> None:

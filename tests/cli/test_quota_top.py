@@ -20,7 +20,7 @@ from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, kquota_here
-from tests.stores.prometheus_server import Series, serving
+from tests.stores.metrics.prometheus_server import Series, serving
 
 pytestmark = pytest.mark.kafka
 
@@ -134,14 +134,16 @@ def test_a_broker_without_metrics_is_named(servers: Sandbox) -> None:
     controller = {"__name__": "kafka_server_app_info_StartTimeMs", "instance": "controller:7071", "id": "3000"}
     with serving(lambda _: [*scraped([first]), (controller, "1.0")], time.time) as url:
         found = through(servers, "--prometheus", url)
-    assert found.err == "kquota: warning: Prometheus has no metrics of broker 2. Check its scrape targets\n"
+    assert (
+        found.err == "kquota: warning: Prometheus has no metrics of broker 2. Check the scrape targets of Prometheus\n"
+    )
     assert (found.code, found.out.splitlines()[0].split()[0]) == (1, "client")
 
 
 def test_an_exporter_that_does_not_answer_is_named(servers: Sandbox) -> None:
     found = top(servers, "--metrics", f"http://127.0.0.1:1/metrics,{servers.metrics}", "--output", "json")
     assert (found.code, len(json.loads(found.out)["brokers"])) == (1, 2)
-    assert found.err.startswith("kquota: warning: http://127.0.0.1:1/metrics: no metrics (")
+    assert found.err.startswith("kquota: warning: http://127.0.0.1:1/metrics: kquota could not read the metrics (")
     none = top(servers, "--metrics", "http://127.0.0.1:1/metrics")
     assert (none.out, len(none.err.splitlines())) == ("", 1)
     assert none.code != 0
@@ -155,8 +157,8 @@ def test_a_wrong_address_is_refused_before_a_connection(given: str) -> None:
 
 def test_exporters_need_a_library_that_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client.parser", None)
-    monkeypatch.delitem(sys.modules, "kquota.stores.exporters", raising=False)
-    monkeypatch.delattr("kquota.stores.exporters", raising=False)
+    monkeypatch.delitem(sys.modules, "kquota.stores.metrics.exporters", raising=False)
+    monkeypatch.delattr("kquota.stores.metrics.exporters", raising=False)
     found = kquota_here("quota", "top", "--bootstrap-server", "127.0.0.1:1", "--metrics", "http://h/metrics")
     assert (found.code, found.out, len(found.err.splitlines())) == (1, "", 1)
     assert "pip install 'kquota[metrics]'" in found.err

@@ -58,7 +58,7 @@ class Stage:
         # The test needs a rate at which nothing moves, so it is not measured again for each kill.
         while True:
             ran = self.act("--execute", "--throttle", rate, "--force", doom=doom)
-            if "a run of this plan began within the same second" not in ran.err:
+            if "another run with this id began within the same second" not in ran.err:
                 return ran
 
     def plan(self) -> str:

@@ -123,6 +123,31 @@ def test_a_throttled_move_restores_each_value(desk: Desk) -> None:
         assert desk.standing(topic) == prior
 
 
+@pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 ZooKeeper"])
+def test_execute_waits_until_the_move_has_ended(desk: Desk) -> None:
+    """It prints the output of --execute, the lines of `move watch`, and the output of --verify."""
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    prior = {Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
+    for setting, value in prior.items():
+        desk.hand.write(setting, value)
+    ran = desk.run("--execute", desk.plan({(topic, 0): (1, 3)}), "--throttle", "300kB/s", "--force", "--wait")
+    assert ran.code == 0, ran
+    assert desk.hand.replicas(TopicPartition(topic, 0)) == [1, 3]
+    until(lambda: desk.standing(topic) == prior, "everything is restored")
+    status = kquota("move", "status", *desk.connection, "--state-dir", str(desk.folder / "state"))
+    assert (status.code, "no run is open" in status.err) == (0, True), status
+    before, _, after = ran.out.partition(f"Successfully started partition reassignment for {topic}-0\n")
+    assert before.startswith("Current partition replica assignment\n")
+    watched, _, verified = after.partition("Status of partition reassignment:\n")
+    assert verified.startswith(f"Reassignment of partition {topic}-0 is completed.\n\nClearing broker-level throttles")
+    *lines, last = watched.splitlines()
+    assert last.endswith(": 1 of 1 partition done")
+    copies = [line.partition(" to broker 3: 0 of 1 copy done, ")[2] for line in lines if " to broker 3: " in line]
+    assert len(copies) > 2
+    assert all(", throttle 300 kB/s, SumReplicaLag " in line for line in copies)
+    assert ["unknown left" in line for line in copies] == [desk.connection[0] == "--zookeeper"] * len(copies)
+
+
 def test_both_documents(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1,)}, size=10_000)
     plan = desk.plan({(topic, 0): (2,)})

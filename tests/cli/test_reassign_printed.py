@@ -34,7 +34,7 @@ TOLD = {
         "error: Failed to alter dir for t-0-2: the disk is offline",
     ),
     "not answered": (
-        Started(waiting={REPLICA: "is dead"}),
+        Started(waiting={REPLICA: "it is dead"}),
         8,
         "",
         "error: Timed out before log directory move could be cancelled for: t-0-2. Cancel the same plan again",

@@ -43,9 +43,15 @@ SECTIONS = [
 FLEET = tuple(
     Link(leader=1001 + n, destination=1001 + (n * 7 + 3) % 90, copies=2, bytes=n * MB, writes=1.0) for n in range(90)
 )
+MIXED = (
+    Link(leader=1, destination=3, copies=1, bytes=91 * MB, writes=3.0 * MB),
+    Link(leader=2, destination=4, copies=1, bytes=9 * MB, writes=None),
+)
+"""Under 5 MB/s, broker 1 can never finish. The write rates of the other link are unknown."""
 CASES = {
     "a move that finishes": (Case(deadline="3m", nic="1Gbit/s", impact="10%"), SECTIONS, PLOTS),
     "never": (Case(throttle="5MB/s"), SECTIONS, PLOTS),
+    "never, and some writes are unknown": (Case(throttle="5MB/s", links=MIXED), SECTIONS, PLOTS),
     "unknown writes": (Case(writes=None), SECTIONS, [PLOTS[0], PLOTS[1], PLOTS[3]]),
     "no writes": (Case(writes=0.0), SECTIONS, PLOTS),
     "the throttle of a deadline": (Case(throttle=None, deadline="10m"), SECTIONS, PLOTS),
@@ -107,9 +113,15 @@ def test_the_summary_of_the_page() -> None:
     assert "The expected time is unknown" in unknown
     assert "kquota did not check whether the move can finish" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
-    assert "Do not run it: no throttle is within the limits: the throttle must be below 5 MB/s" in impossible.text[""]
+    assert "Do not run it: no throttle is within the limits: the throttle must be at most 5 MB/s" in impossible.text[""]
     assert impossible.commands == []
     assert "Nothing to copy" in shown(Case(links=())).text[""]
+
+
+def test_a_throttle_of_unknown_use_is_not_in_the_plot() -> None:
+    told = shown(Case(throttle="5MB/s", links=MIXED)).text["Bytes that each broker copies"]
+    assert [name for name in ("1 out", "2 out", "3 in", "4 in") if name in told] == ["1 out", "3 in"]
+    assert "The plot leaves out 2 sides of brokers, because write rates are unknown." in told
 
 
 def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
@@ -126,10 +138,10 @@ def test_uncertainty_and_disk_space() -> None:
     assert "90 % band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
     assert "(error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
-    assert "Warning: leader 1: at the peak of its write rate (p99)" in busy.text[""]
+    assert "Warning: broker 1: at the peak of its write rate (p99)" in busy.text[""]
     learned = shown(Case(writes=0.0), ErrorBand(low=0.9, high=1.3, moves=6))
     assert "(errors of 6 past moves of this cluster only, because" in learned.text[""]
-    untold = "Disks are not checked on broker 3, because the sizes do not contain disk sizes."
+    untold = "Disks are not checked on broker 3, because the source of sizes has no disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))
     assert "Do not run it: the copies do not fit: broker 3 gets 91 MB (50 MB usable)" in full.text[""]
@@ -247,7 +259,7 @@ def test_a_missing_library_is_reported_at_once_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(Refused, match=rf"not installed: {library}\. Run: pip install 'kquota\[report\]'"):
+    with pytest.raises(Refused, match=rf"--report: cannot import {library}\. Run: pip install 'kquota\[report\]'"):
         wanted(tmp_path / "move.html", Path("plan.json"), Connection())
 
 

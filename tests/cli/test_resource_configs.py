@@ -157,7 +157,7 @@ class TestTopics:
 
 class TestBrokers:
     @pytest.fixture(autouse=True)
-    def given_back(self, way: Way) -> Iterator[None]:
+    def restored(self, way: Way) -> Iterator[None]:
         yield
         for names in (["--broker", "1"], ["--broker", "2"], ["--broker-defaults"]):
             assert way.kquota("--alter", *names, "--delete-config", LOG_DIR_RATE).code == 0

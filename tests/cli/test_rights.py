@@ -13,7 +13,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 from tests.cli.run import Ran, kquota
 from tests.rights import CLUSTER, GROUP, TOPIC, Right, admin_of, as_carol, granted
 from tests.secured import PASSWORD, Secured
-from tests.stores.prometheus_server import serving
+from tests.stores.metrics.prometheus_server import serving
 
 READ, WRITE = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
 DESCRIBE, ALTER = AclOperation.DESCRIBE, AclOperation.ALTER

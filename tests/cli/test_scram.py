@@ -279,7 +279,7 @@ REFUSED = {
         [ADD, "SCRAM-SHA-512=[iterations=8192],producer_byte_rate=5"],
         "Cannot alter both quota and SCRAM credential configs simultaneously for 'users'",
     ),
-    "an unknown mechanism": ([ADD, "SCRAM-SHA-1=[iterations=8192]"], "SCRAM-SHA-1: not a SCRAM mechanism of Kafka"),
+    "an unknown mechanism": ([ADD, "SCRAM-SHA-1=[iterations=8192]"], "SCRAM-SHA-1: not supported by Kafka"),
     "added and deleted": ([ADD, "SCRAM-SHA-512=[]", "--delete-config", "SCRAM-SHA-512"], "both added and deleted"),
     "a password without a credential": ([ADD, "producer_byte_rate=5", "--password-file", "f"], "SCRAM"),
     "a password to delete": (["--delete-config", "SCRAM-SHA-512", "--password-file", "f"], "needs no password"),

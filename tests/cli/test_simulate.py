@@ -110,13 +110,13 @@ def test_a_trace(tmp_path: Path) -> None:
     assert (a["user"], a["admitted"], a["delayed"], a["worst_wait_ms"], a["worst_wait_at_ms"]) == ("a", 3, 1, 40_000, 0)
     assert (b["user"], b["admitted"], b["delayed"]) == ("b", 1, 0)
     rule = "rows left out: 1, for example in"
-    why = "Each of them has the wrong format, a missing or invalid number, or both bytes and mutations"
+    why = "A row is left out if it has the wrong format, a missing or invalid number, or both bytes and mutations"
     assert ran.err == f"kquota: {rule} {tmp_path}/t.csv: '5,x,b'. {why}\n"
 
 
 TRACED = """Quota        1 MB/s on a broker
 Load         2 clients, 4 requests, done in 70 s
-Throttled    1 of them; 1 wait of 40 s in total
+Throttled    1 client; 1 wait, 40 s in total
 
 client      requests    delayed    total    worst    after    long run         by
 a                  3          1     40 s     40 s      0 s      33 B/s  byte rate
@@ -148,9 +148,21 @@ def test_a_quota_that_no_row_can_meet_is_reported(quota: tuple[str, str], column
 WRONG = {
     "an old client, and no quota on mutations": (
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
-        "--permissive has no effect without --controller-mutation-rate or --within",
+        "--permissive has no effect without --controller-mutation-rate\n",
     ),
-    "no quota": (("--load", "1MB/s"), "no quota is given"),
+    "topics of an old client, and no quota": (
+        ("--permissive", "--topics", "3"),
+        "--permissive has no effect without --controller-mutation-rate or --within\n",
+    ),
+    "byte rates of topics": (("--topics", "3", "--producer-byte-rate", "1MB/s"), "Leave out the byte rate"),
+    "no quota": (
+        ("--load", "1MB/s"),
+        "no quota is given. Give --producer-byte-rate, --consumer-byte-rate or --request-percentage\n",
+    ),
+    "no quota of a trace": (
+        ("--trace", "x"),
+        "no quota is given. Give --controller-mutation-rate, --producer-byte-rate",
+    ),
     "no load": (("--producer-byte-rate", "1MB/s"), "no load is given. Give --topics N, --from-file FILE, --load"),
     "two sides": (("--producer-byte-rate", "1MB/s", "--consumer-byte-rate", "1MB/s"), "produces or consumes"),
     "no rate and no time": (("--topics", "3"), "a rate with --controller-mutation-rate N, or find one with"),
@@ -205,7 +217,7 @@ def test_wrong_input_prints_one_line_and_exits_2(words: tuple[str, ...], complai
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a,b\n", "the first line must name the columns: ms, and bytes, thread_ms or mutations"),
+        ("a,b\n", "the first line must name the columns: ms, and bytes, thread_ms or mutations, each once"),
         ("", "contains no row"),
         ("ms,bytes\n5,x\n", "contains no valid row"),
         ("ms,mutations\n5,1\n", "--producer-byte-rate has no effect: --trace"),

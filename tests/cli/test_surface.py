@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kquota.cli.help import summary
-from kquota.cli.main import SUMMARIES
+from kquota.cli.help import SUMMARIES, summary
 from kquota.placement.goal import DISK_LIMIT, TOLERANCE
 from kquota.sandbox import jars
 from kquota.sandbox.cluster import BROKERS, MOST_BROKERS

@@ -122,7 +122,7 @@ def test_without_a_terminal_no_write_reaches_a_cluster_that_wants_confirmation(
     assert (ran.code, ran.out, ran.err.count("kquota: error: ")) == (2, "", 1), ran
     assert "--yes" in ran.err.splitlines()[-1]
     agreed = kquota_here(*words(command, tmp_path), "--cluster", "prod", "--yes")
-    assert (agreed.code, "no Kafka broker at 127.0.0.1:1" in agreed.err) == (1, True), agreed
+    assert (agreed.code, "no Kafka broker accepts a connection at 127.0.0.1:1" in agreed.err) == (1, True), agreed
 
 
 @pytest.mark.parametrize("command", LOOKING.values(), ids=LOOKING)

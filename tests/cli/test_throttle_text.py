@@ -11,6 +11,7 @@ from kquota.cli.options import Output
 from kquota.cli.throttle.changes import compact, difference, spans
 from kquota.cli.throttle.doctor.answer import examination
 from kquota.cli.throttle.show.run import Selection
+from kquota.errors import KquotaError
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
@@ -81,7 +82,7 @@ def test_the_output_of_doctor() -> None:
         findings(MESS),
         seen(seen(None, removable(MESS), BEGUN), removable(MESS), BEGUN + timedelta(hours=1)),
         planned=planned,
-        undone={Setting.of_broker(THREE, LEADER_RATE): "broker 3 did not answer"},
+        undone={Setting.of_broker(THREE, LEADER_RATE): KquotaError("broker 3 did not answer")},
     )
     golden("throttle-doctor", Ran(8, WRITE[Output.text](examined), ""), "")
     golden("throttle-doctor-json", Ran(8, WRITE[Output.json](examined), ""), "")

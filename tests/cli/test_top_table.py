@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kquota.cli.quota.top.run import TopClients
 from kquota.quota.entity import Entity
 from kquota.quota.usage import BucketUse, QuotaBucket, Usage
-from kquota.terms import PRODUCER_BYTE_RATE
+from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 
 CLIENT = Usage(
     bucket=QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id="slow-one"),
@@ -33,3 +35,25 @@ def test_a_narrow_terminal_shows_fewer_columns(width: int | None, heads: str) ->
     assert head.split() == heads.split()
     assert width in (None, 40) or len(line) <= width
     assert ("1,285 ms" in line, "client 'slow-one'" in line.partition("1,285 ms")[2]) == (True, "quota" in heads)
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "tokens", "shown"),
+    [
+        (0.0, 0.0, ""),
+        (None, -0.25, "less than 1 token over"),
+        (None, -0.5, "less than 1 token over"),
+        (None, -1.0, "1 token over"),
+        (None, -2.6, "3 tokens over"),
+        (0.4, None, "less than 1 ms"),
+        (1.2, None, "1 ms"),
+    ],
+)
+def test_a_throttled_client_never_shows_0(throttle_ms: float | None, tokens: float | None, shown: str) -> None:
+    bucket = replace(CLIENT.bucket, key=CONTROLLER_MUTATION_RATE)
+    reading = BucketUse(broker="1", used=1.5, throttle_ms=throttle_ms, tokens=tokens)
+    client = replace(CLIENT, bucket=bucket, limit=2.0, readings=(reading,))
+    assert client.throttled is bool(shown)
+    found = TopClients(brokers=("1",), controller_queue_ms=None, clients=(client,), most=20)
+    (line,) = list(found.text())[1:]
+    assert line.partition("75%")[2].partition("  1  ")[0].strip() == shown

@@ -174,7 +174,7 @@ def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
 
     until(told, "the quota is in force")
     # Tries again after 10 s if the machine is busy.
-    assert re.fullmatch(r"(kquota: the broker throttles this client: waiting \S+ m?s \(KIP-219\)\n)+", errs[-1])
+    assert re.fullmatch(r"(kquota: Kafka throttles this client: waiting \S+ m?s \(KIP-219\)\n)+", errs[-1])
 
 
 def test_validation_creates_nothing(desk: Desk) -> None:
@@ -186,6 +186,14 @@ def test_validation_creates_nothing(desk: Desk) -> None:
     assert results(wrong) == (1, {f"{desk.client}-a": "failed"})
     assert "InvalidReplicationFactor (38)" in wrong.err
     assert desk.names() == []
+
+
+def test_a_topic_with_one_number_in_the_file_and_another_on_the_command_line_does_not_grow(desk: Desk) -> None:
+    assert desk.run("--create", "--from-file", desk.list_of(1, 1)).code == 0
+    grown = desk.run("--alter", "--topic", f"{desk.client}.*", "--partitions", "2", "--from-file", desk.list_of(1, 3))
+    assert f"topic {desk.client}-00 is listed twice, with 2 and 3 partitions. Nothing was sent" in grown.err
+    same = desk.run("--alter", "--topic", f"{desk.client}.*", "--partitions", "3", "--from-file", desk.list_of(1, 3))
+    assert (grown.code, same.code) == (1, 0)
 
 
 def test_rejected_topics_are_retried_until_all_exist(desk: Desk) -> None:
@@ -309,10 +317,19 @@ def test_an_invalid_line_of_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("a 1 1\n\nb many\n")
     ran = kquota("topics", *NOWHERE, "--create", "--from-file", str(tmp_path / "t"))
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("t line 3: write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3\n")
+    assert ran.err.endswith(
+        "t line 3: 'b many': write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3\n"
+    )
 
 
 def test_without_partitions_a_file_cannot_grow_topics(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("a\n")
     ran = kquota("topics", *NOWHERE, "--alter", "--from-file", str(tmp_path / "t"))
     assert (ran.code, "the number of partitions is missing" in ran.err) == (2, True)
+
+
+def test_a_topic_that_a_file_lists_with_two_numbers_does_not_grow(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("orders 12\nclicks 3\norders 24\n")
+    ran = kquota("topics", *NOWHERE, "--alter", "--from-file", str(tmp_path / "t"))
+    wanted = "kquota: error: topic orders is listed twice, with 12 and 24 partitions. Nothing was sent\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", wanted)

@@ -11,7 +11,7 @@ from kquota.cli.log_dirs.run import sizes
 from kquota.cli.quota.probe.options import named_by_options
 from kquota.cli.sandbox.demo import COMMANDS
 from kquota.cli.sandbox.demo import _line as demo_line
-from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
 from kquota.probe.load import OtherUser
 from kquota.sandbox.demo import DemoCommand
 from kquota.sizes.replica import LogDir
@@ -26,12 +26,16 @@ def test_each_next_step_has_a_command() -> None:
 
 def test_an_error_and_its_cause_name_options() -> None:
     inner = Refused("t-0 is moving: wait, or give ", Parameter("force"))
-    outer = Incomplete((inner, "; ", NextStep.RESUME, " continues it"), done=[], undone=[])
-    assert str(outer) == "t-0 is moving: wait, or give force; resuming continues it"
-    assert (
-        worded(outer)
-        == "t-0 is moving: wait, or give --force; `kquota move resume --bootstrap-server HOST:PORT` continues it"
-    )
+    outer = Incomplete((inner, "; ", StepFor(NextStep.RESUME_RUN, "r"), " continues it"), done=[], undone=[])
+    assert str(outer) == "t-0 is moving: wait, or give force; resuming run r continues it"
+    resume = "`kquota move resume --bootstrap-server HOST:PORT --run r`"
+    assert worded(outer) == f"t-0 is moving: wait, or give --force; {resume} continues it"
+
+
+def test_a_step_of_a_sandbox_follows_a_colon() -> None:
+    error = Refused(StepFor(NextStep.USE_SANDBOX, "zk"), ", or ", StepFor(NextStep.STOP_SANDBOX, "zk"))
+    assert str(error) == "Use sandbox zk, or stop sandbox zk"
+    assert worded(error) == 'Use it with: eval "$(kquota sandbox env zk)", or stop it with: kquota sandbox down zk'
 
 
 def test_the_demo_names_options_in_its_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ EXAMPLES_NOT_RUN: Final[Mapping[str, str]] = {
     "kquota sandbox demo": "a minute and a half; .ci/run does it as `make demo`",
     "kquota sandbox demo 2> progress.txt": "as above",
     "kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics": _TOP,
-    "kquota quota top --cluster prod --prometheus http://prometheus:9090?job=kafka --snapshot usage/"
+    "kquota quota top --cluster prod --prometheus 'http://prometheus:9090?job=kafka' --snapshot usage/"
     " --output tsv": _TOP,
     "kquota quota advise --bootstrap-server localhost:9092 --usage usage/ --network 1.25GB/s > quotas.yaml": _ADVISE,
     "kquota quota advise --cluster prod --usage usage/ --brokers 6 --output tsv": _ADVISE,

@@ -12,6 +12,7 @@ from kquota.election.leaders import batches, needing, parse
 from kquota.election.port import ElectionType
 from kquota.errors import Invalid
 from kquota.mutation.topic import Partition
+from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
 
 pytestmark = pytest.mark.unit
@@ -90,3 +91,9 @@ def test_a_file_with_an_error_is_refused_with_its_place(text: str) -> None:
         parse(text, "f.json")
     assert str(error.value).startswith("f.json: ")
     assert WRONG[text] in str(error.value)
+
+
+def test_a_plan_is_also_a_file_of_partitions() -> None:
+    """Notes after an undo name the plan."""
+    plan = Plan(targets={T1: (BrokerId(1), BrokerId(2)), T0: (BrokerId(1),)})
+    assert parse(plan.text(), "plan.json") == (T0, T1)

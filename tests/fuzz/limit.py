@@ -1,4 +1,4 @@
-"""A limit on the processor time of one call. A busy machine does not count."""
+"""Limits on the memory and the processor time of one call. A busy machine does not count."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Final, NoReturn
 
 SECONDS: Final = 1.0
+SPREAD: Final = 8
+"""The most bytes of memory for each byte of input."""
 
 
 class TooSlow(BaseException):

@@ -40,9 +40,9 @@ from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge, throttled_replicas, without
 from kquota.simulate import trace
 from kquota.sizes import bytes_in, history, snapshot
-from kquota.stores import exporters, prometheus
 from kquota.stores.admin import record_batch
 from kquota.stores.login import jaas, oauth, security, tokens, zookeeper
+from kquota.stores.metrics import exporters, prometheus
 from kquota.stores.record import choose, lease, memory, sheet
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state import clusters, doctor_memory, journal, past_moves, process
@@ -433,9 +433,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
     # The record of runs.
     "a sheet": _bytes(lambda data: sheet.decode(data, RUN.id, "c", lambda _: None), _SHEET, errors=(sheet.Unreadable,)),
     "a part of a sheet": _bytes(_part, json.dumps(json.loads(RUN.plan.text())).encode(), errors=(sheet.Unreadable,)),
-    "runs in znodes": _bytes(
-        _recorded, _SHEET, b'{"version":1,"steps":2,"run":' + json.dumps(json.loads(_SHEET)["run"]).encode() + b"}"
-    ),
+    "runs in znodes": _bytes(_recorded, _SHEET),
     "a lock": _bytes(lambda data: lease.lock_of(data, "c"), _LOCK, errors=(ValueError, KeyError, TypeError)),
     "the marker of the record": _bytes(
         lambda data: choose.marker(planted({choose.MARKER: data})), b'{"version":1,"topic":"t","topic_id":"x"}'

@@ -26,12 +26,12 @@ from kquota.stores.record.shared import Unshared
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import LOCK, ZnodeLock, ZnodeRecord
 from kquota.stores.state.journal import Kept
-from kquota.stores.state.log import Entry, Item
+from kquota.stores.state.log import Item, KeyAndValue
 from kquota.stores.state.process import Holder
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.topics import SUBMITTED
-from kquota.stores.zookeeper.znode import Create, Node, Operation
+from kquota.stores.zookeeper.znode import Create, Node, ZnodeOperation
 from kquota.terms import BrokerId, TopicPartition
 from tests.hosts.schedule import Task
 from tests.hosts.stage import JOURNALS, ZNODES, ClusterConfigs, Host, Stage, State, Violation
@@ -330,11 +330,11 @@ class ProcessLog:
     def seen(self) -> Sequence[Item]:
         return self._log.seen()
 
-    def offer(self, entries: Sequence[Entry]) -> None:
+    def offer(self, entries: Sequence[KeyAndValue]) -> None:
         with suppress(KquotaError):
             self.append(entries)
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[KeyAndValue]) -> None:
         def append() -> None:
             topic = self._process.stage.topic
             if self._process.at(Fault.LOST):
@@ -503,12 +503,12 @@ class ProcessZnodes(MemoryZnodes):
         kind = Step.LOOK if all(path.startswith("/kquota") for path in every) else Step.READ
         return self._process.step(kind, lambda: MemoryZnodes.read_all(self, every))
 
-    def commit(self, operations: Sequence[Operation]) -> None:
+    def commit(self, operations: Sequence[ZnodeOperation]) -> None:
         paths = [operation.path for operation in operations]
         kind = Step.APPEND if all(path.startswith("/kquota") for path in paths) else Step.WRITE
         self._process.step(kind, lambda: self._arrive(operations, kind))
 
-    def _arrive(self, operations: Sequence[Operation], kind: Step) -> None:
+    def _arrive(self, operations: Sequence[ZnodeOperation], kind: Step) -> None:
         process, cluster = self._process, self._stage_cluster
         before = dict(cluster.configs)
         MemoryZnodes.commit(self, operations)

@@ -14,15 +14,14 @@ from typing import Any
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Purpose, Run
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Purpose, Run, Taken
 from kquota.settings.change import Change
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Setting, Synonym
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Setting, Synonym
 from kquota.settings.throttled_lists import entries, replica
 from kquota.stores.record.lease import Sighting
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import ZnodeRecord
-from kquota.stores.state.log import Entry as Appended
+from kquota.stores.state.log import KeyAndValue
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.topics import SUBMITTED
 from kquota.terms import (
@@ -112,7 +111,7 @@ class WatchedTopic(MemoryTopic):
         super().__init__()
         self._ends = ends
 
-    def write(self, entries: Sequence[Appended]) -> None:
+    def write(self, entries: Sequence[KeyAndValue]) -> None:
         for key, value in entries:
             if key.startswith("run/"):
                 self._ends.saw(key.removeprefix("run/"), value)
@@ -624,10 +623,10 @@ class ClusterConfigs:
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return tuple(one for one in self.configured(kind) if one.name is not DEFAULT)
 
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+    def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         if kind == TOPICS:
             return tuple(Resource(kind=TOPICS, name=t) for t in sorted({n.topic for n in self._cluster.partitions}))
         own = tuple(Resource(kind=BROKERS, name=str(broker)) for broker in sorted(self._cluster.alive))

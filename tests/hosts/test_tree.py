@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,18 +13,22 @@ from kazoo import exceptions as kazoo_errors
 
 from kquota.errors import Busy, Conflict, Unknown
 from kquota.measure import ByteRate
+from kquota.reassign.moves import PartitionReplicas
 from kquota.settings.change import Change
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.znodes import LOCK, ZnodeRecord
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper import znodes
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.topics import SUBMITTED
 from kquota.stores.zookeeper.znode import Check, Create
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 from tests.hosts.tree import MemoryClient, MemoryZnodes, TreeCluster
 from tests.stores.record.hosts import RATE, RUN
 
 THROTTLED = Change(setting=RATE, before=None, after="5")
+T0 = TopicPartition("t", 0)
+MOVE = {T0: (BrokerId(2),)}
 
 
 class Host:
@@ -38,7 +42,10 @@ class Host:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> TreeCluster:
     monkeypatch.setattr(znodes, "time", SimpleNamespace(sleep=lambda _: None))
-    return TreeCluster(alive={BrokerId(1), BrokerId(2)})
+    return TreeCluster(
+        alive={BrokerId(1), BrokerId(2)},
+        partitions={T0: PartitionReplicas(replicas=(BrokerId(1),), leader=BrokerId(1), isr=(BrokerId(1),))},
+    )
 
 
 @pytest.fixture
@@ -121,6 +128,16 @@ def test_the_version_of_a_run_alone_stops_a_twin(cluster: TreeCluster, host: Hos
     assert cluster.stored() == {"brokers/1": {RATE.key: "5"}}
 
 
+def test_an_open_run_that_was_deleted_from_zookeeper_is_named(cluster: TreeCluster, host: Host) -> None:
+    deleted = f"run {RUN.id}: its znode /kquota/runs/{RUN.id} was deleted. Nothing more is written"
+    with pytest.raises(Busy, match=deleted), host.runs.hold("execute"):
+        host.runs.begin(RUN)
+        assert host.cluster.change([THROTTLED]) == {}
+        del cluster.tree.nodes[f"/kquota/runs/{RUN.id}"]
+        host.cluster.change([Change(setting=RATE, before="5", after="7")])
+    assert cluster.stored() == {"brokers/1": {RATE.key: "5"}}
+
+
 def test_the_lock_ends_with_its_session(cluster: TreeCluster, host: Host, other: Host) -> None:
     with pytest.raises(Busy, match="now free"), host.runs.hold("execute"):
         host.runs.begin(RUN)
@@ -146,3 +163,47 @@ def test_the_lock_of_a_later_holder_does_not_let_the_previous_one_write(
         with other.runs.hold("execute"), pytest.raises(Conflict):
             host.znodes.alter_configs({"brokers/1": lambda _: {RATE.key: "5"}}, also=lambda: fence)
     assert cluster.stored() == {}
+
+
+class SlowClient(MemoryClient):
+    """Something else happens in ZooKeeper just before its first transaction, and just after it."""
+
+    def __init__(self, host: Host, before: Callable[[], object], after: Callable[[], object] = lambda: None) -> None:
+        super().__init__(host.znodes._client.tree)
+        self.session = host.znodes._client.session
+        self._before, self._after = [before], [after]
+
+    def commit(self, operations: Sequence[tuple[Any, ...]]) -> list[Any]:
+        for happen in self._before[:1]:
+            self._before.clear()
+            happen()
+        results = super().commit(operations)
+        for happen in self._after[:1]:
+            self._after.clear()
+            happen()
+        return results
+
+
+def test_a_submission_after_a_lost_lock_names_the_lock(cluster: TreeCluster, host: Host, other: Host) -> None:
+    def take_over() -> None:
+        with other.runs.hold("verify", take_over=True):
+            pass
+
+    with pytest.raises(Busy, match="this kquota lost its lock in ZooKeeper"), host.runs.hold("execute"):
+        host.znodes._client = SlowClient(host, take_over)
+        host.cluster.submit(MOVE)
+    assert SUBMITTED not in cluster.tree.nodes
+
+
+def test_a_submission_that_met_the_end_of_another_can_be_repeated(cluster: TreeCluster, host: Host) -> None:
+    def begin() -> None:
+        cluster.tree.put(SUBMITTED, b"")
+
+    def end() -> None:
+        del cluster.tree.nodes[SUBMITTED]
+
+    with host.runs.hold("execute"):
+        host.znodes._client = SlowClient(host, begin, end)
+        with pytest.raises(Conflict, match=f"{SUBMITTED} existed until now.* Try again"):
+            host.cluster.submit(MOVE)
+        assert host.cluster.submit(MOVE) == {}

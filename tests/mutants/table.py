@@ -25,15 +25,15 @@ _ACTIONS: Final = "tests/reassign/test_actions.py"
 _KILL: Final = "tests/reassign/test_kill.py"
 _LAGGING: Final = f"{_KILL}::test_a_lagging_broker_does_not_lose_a_prior_value"
 _HOLDERS: Final = "tests/reassign/test_two_holders.py"
-_RULES: Final = "tests/reassign/test_throttle.py"
+_RULES: Final = "tests/reassign/test_restoring.py"
 _TREE: Final = "tests/hosts/test_tree.py"
 _WAVES: Final = "tests/reassign/test_waves.py"
 _RECORD: Final = "tests/stores/record/test_topic_record.py"
 _JOINED: Final = "tests/stores/record/test_joined.py"
 _HELD: Final = "tests/throttle/test_set_and_clear.py"
 _PROTECTION: Final = "tests/pace/test_protection.py"
-_METRICS: Final = "tests/stores/test_exporters.py"
-_ANSWERS: Final = "tests/stores/test_answers.py"
+_METRICS: Final = "tests/stores/metrics/test_exporters.py"
+_ANSWERS: Final = "tests/stores/metrics/test_answers.py"
 _JOURNAL: Final = "tests/stores/state/test_runs.py"
 _TURNS: Final = "tests/reassign/test_turns.py"
 _ADVICE: Final = "tests/quota/test_advice.py"
@@ -81,7 +81,7 @@ MUTANTS: Final = (
     Mutant(
         name="the version of a run's znode is not checked",
         file="stores/record/znodes.py",
-        old="        if (None if node is None else node.version) != held:",
+        old="        if node is not None and node.version != held:",
         new="        held = None if node is None else node.version\n        if False:",
         tests=(_TREE,),
     ),
@@ -101,18 +101,10 @@ MUTANTS: Final = (
         tests=(_RECORD, _HOLDERS),
     ),
     Mutant(
-        name="topic ids in two forms",
-        file="stores/state/topic_id.py",
-        old="    if len(text) != _UUID_LENGTH:\n        return text",
-        new="    if len(text) == _UUID_LENGTH:\n        return text",
-        tests=("tests/test_examples.py", _JOURNAL),
-        unplayed=True,
-    ),
-    Mutant(
         name="a throttle is restored while its moves run",
         file="reassign/verification.py",
-        old="    if moving:\n        released, run",
-        new="    if not moving:\n        released, run",
+        old="    if moving:\n        restoration, run",
+        new="    if not moving:\n        restoration, run",
         tests=(_ACTIONS,),
     ),
     Mutant(
@@ -131,28 +123,28 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="entries of other tools are removed",
-        file="reassign/throttle.py",
+        file="reassign/restoring.py",
         old="return without(now, removed, taken.prior) if touched else now",
         new="return taken.prior if touched else now",
         tests=(_RULES, _ACTIONS),
     ),
     Mutant(
         name="a rate that another tool has changed is restored",
-        file="reassign/throttle.py",
-        old="return taken.prior if now in taken.ours and not held_by_other else now",
-        new="return taken.prior if not held_by_other else now",
+        file="reassign/restoring.py",
+        old="return taken.prior if now in taken.ours and not held else now",
+        new="return taken.prior if not held else now",
         tests=(_RULES, _ACTIONS),
     ),
     Mutant(
         name="a rate that another run holds is restored",
-        file="reassign/throttle.py",
-        old="    held_by_other = any(other.ours for other in others)\n",
-        new="    held_by_other = False\n",
+        file="reassign/restoring.py",
+        old="taken.prior if now in taken.ours and not held else now",
+        new="taken.prior if now in taken.ours else now",
         tests=(_RULES, _ACTIONS),
     ),
     Mutant(
         name="the rate of another run counts as the previous one",
-        file="reassign/throttle.py",
+        file="reassign/restoring.py",
         old="    prior = holders[0].prior if holders else now\n",
         new="    prior = now\n",
         tests=(_RULES, _ACTIONS),
@@ -160,15 +152,15 @@ MUTANTS: Final = (
     Mutant(
         name="the last run does not learn the previous values",
         file="reassign/throttle_writes.py",
-        old="heirs = tuple(passing_on(part, now, other) for other in others)",
-        new="heirs = others",
+        old="later = tuple(passing_on(part, now, other) for other in others)",
+        new="later = tuple(others)",
         tests=(_RULES, _ACTIONS),
     ),
     Mutant(
         name="a run that receives values is not written again",
         file="reassign/throttle_writes.py",
-        old="        for heir in heirs:\n            _leave_to(world, part, heir)",
-        new="        for other, heir in zip(others, heirs, strict=True):\n            record(world, other, heir)",
+        old="        if other.held.keys() & part.taken.keys():\n",
+        new="        if other not in others:\n",
         tests=(_HOLDERS,),
     ),
     Mutant(
@@ -181,8 +173,8 @@ MUTANTS: Final = (
     Mutant(
         name="a run is closed while values are pending",
         file="reassign/throttle_writes.py",
-        old="    if released.pending:\n",
-        new="    if False:\n",
+        old="    if close and not restoration.pending:\n",
+        new="    if close:\n",
         tests=(_ACTIONS,),
     ),
     Mutant(
@@ -231,7 +223,7 @@ MUTANTS: Final = (
     Mutant(
         name="a torn line of a journal hides the next one",
         file="stores/state/runs.py",
-        old="        file.truncate(whole)  # because a new line after a truncated one would not be readable",
+        old="        file.truncate(whole)",
         new="        pass",
         tests=(_JOURNAL,),
     ),
@@ -245,7 +237,7 @@ MUTANTS: Final = (
     Mutant(
         name="doctor removes values that a run holds",
         file="throttle/standing.py",
-        old="        held = {value for run in self.runs if setting in run.taken for value in run.taken[setting].ours}\n"
+        old="        held = {value for taken in held_by(self.runs, setting) for value in taken.ours}\n"
         "        if setting.is_list:",
         new="        held: set[str] = set()\n        if setting.is_list:",
         tests=("tests/throttle/test_fixes.py",),
@@ -267,7 +259,7 @@ MUTANTS: Final = (
     Mutant(
         name="restoring a dead broker discards what the last run must restore on live ones",
         file="reassign/throttle_writes.py",
-        old="_overwritten(world, part, unread, heirs)",
+        old="_overwritten(world, part, unread, later)",
         new="_overwritten(world, part, unread, others)",
         tests=(_ACTIONS,),
     ),
@@ -295,7 +287,7 @@ MUTANTS: Final = (
     Mutant(
         name="an open run continues with the id of a deleted topic",
         file="reassign/preparation.py",
-        old="        known = on_new_topics(known, found.topic_ids, back)\n",
+        old="        known = _on_new_topics(known, found.topic_ids, back)\n",
         new="",
         tests=(_ACTIONS,),
     ),
@@ -347,7 +339,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="the last rate that a run took is assumed on a dead broker",
-        file="reassign/throttle_writes.py",
+        file="reassign/restoring.py",
         old="next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)",
         new="taken.ours[-1]",
         tests=(_ACTIONS,),
@@ -398,7 +390,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="a client-id with a carriage return hides the metrics of its broker",
-        file="stores/exporters.py",
+        file="stores/metrics/exporters.py",
         old="BytesIO(text[:end])",
         new="text[:end].splitlines()",
         tests=(_METRICS,),
@@ -406,7 +398,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="half of an exporter's answer counts as all of it",
-        file="stores/answers.py",
+        file="stores/metrics/answers.py",
         old="            if not watch.over and answer.length:\n",
         new="            if False:\n",
         tests=(_ANSWERS,),

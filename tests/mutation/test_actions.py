@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import QuotaViolatedException, Refused, Unreachable
@@ -18,6 +18,7 @@ from kquota.simulate.delay import Bucket, Mutations
 from kquota.simulate.load import rounds
 from tests.mutation.contract import TopicsContract
 from tests.mutation.fake import FakeClock, MemoryTopics
+from tests.profiles import examples
 
 
 class TestInMemory(TopicsContract):
@@ -62,7 +63,7 @@ def test_at_most_a_tenth_is_sent_twice_and_a_tenth_of_the_time_is_lost(
     assert cluster.clock.now <= 1.1 * ideal
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(1, 500), st.booleans())
 def test_all_topics_are_created_whatever_their_cost(costs: list[int], rate: int, known: bool) -> None:
     cluster = MemoryTopics(rate=float(rate))

@@ -128,7 +128,7 @@ WRONG = {
     "no span": ("night=200MB/s,else=40MB/s", "not a valid time span"),
     "hour 25": ("25:00-06:00=200MB/s,else=40MB/s", "not a valid time of day"),
     "ends at 25": ("22:00-25:00=200MB/s,else=40MB/s", "not a valid time of day"),
-    "empty span": ("22:00-22:00=200MB/s,else=40MB/s", "must differ"),
+    "empty span": ("22:00-22:00=200MB/s,else=40MB/s", "must start and end at different times of day"),
 }
 
 

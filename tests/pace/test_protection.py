@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kquota.measure import ByteRate
+from kquota.pace.lag import READ_SECONDS, GroupOffsets, OffsetsReading
 from kquota.pace.protection import (
     BASELINE_SECONDS,
     CAUTIOUS_TIMES,
@@ -21,10 +22,12 @@ from kquota.pace.protection import (
     ClientWindow,
     Pressure,
     Protection,
+    ProtectionStep,
     quantile,
 )
 from kquota.pace.reported import BrokerTimes, ReportedTime
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
+from tests.profiles import examples
 
 MB = 10**6
 BASE = 0.004
@@ -360,7 +363,7 @@ def simulated(
 jitters = st.lists(st.floats(0.7, 1.1), min_size=1, max_size=20)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(20, 300).map(lambda size: size * MB), jitters)
 @example(34 * MB, [1.0] * 9 + [1.0625])
 @example(23 * MB, [1.068] + [1.0] * 11)
@@ -378,7 +381,7 @@ def test_below_a_capacity_the_throttle_is_stable(room: int, noise: list[float]) 
     assert sum(one != two for one, two in pairwise(course.rates)) <= len(course.rates) * SECONDS / begun().settling
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(30, 60).map(lambda size: size * MB), st.integers(120, 200).map(lambda size: size * MB), jitters)
 def test_the_throttle_follows_a_load_that_steps_up_and_down(small: int, large: int, noise: list[float]) -> None:
     course = simulated(lambda now: small if now % 3600 >= 1800 else large, 120, noise)
@@ -387,7 +390,7 @@ def test_the_throttle_follows_a_load_that_steps_up_and_down(small: int, large: i
         assert max(course.between(hour + 32, hour + 60).rates) <= 1.1 * small + 10 * MB
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     st.sampled_from([30, 60]),
     st.integers(25, 60).map(lambda size: size * MB),
@@ -402,6 +405,55 @@ def test_beside_a_load_that_changes_each_minute_it_is_almost_as_fast_as_the_best
     slow = course.slow[len(course.slow) // 4 :]
     assert sum(slow) / len(slow) <= 0.05
     assert sum(course.rates) / len(course.rates) >= small / 1.3
+
+
+@dataclass
+class Reader:
+    """A consumer group that commits every 5 s, and reads 10,000 records a second or this share of them."""
+
+    now: float = 0.0
+    position: float = 0.0
+    committed: int = 0
+
+    def after(self, seconds: float, share: float) -> OffsetsReading | None:
+        """The reading of the group, every `READ_SECONDS`."""
+        before, self.now = self.now, self.now + seconds
+        self.position = min(10_000 * self.now, self.position + seconds * (10_000 * share if share < 1 else 20_000))
+        if self.now // 5 > before // 5:
+            self.committed = int(self.position)
+        if self.now // READ_SECONDS == before // READ_SECONDS:
+            return None
+        offsets = {TopicPartition("orders", 0): GroupOffsets(self.committed, int(10_000 * self.now))}
+        return OffsetsReading(at=self.now, groups={"billing": offsets})
+
+
+def beside_a_group(share: Callable[[int], float], minutes: int) -> Sequence[tuple[int, ProtectionStep]]:
+    """The throttle after each window, beside a group that reads a share of its records that depends on the throttle."""
+    reader, state = Reader(), begun()
+    found: list[tuple[int, ProtectionStep]] = []
+    while len(found) * SECONDS < minutes * 60:
+        state, step = state.after(replace(window(CALM), offsets=reader.after(SECONDS, share(state.rate))))
+        found.append((int(state.rate), step))
+    return found
+
+
+@pytest.mark.parametrize("room", [25 * MB, 60 * MB])
+def test_a_throttle_that_keeps_a_group_from_its_records_is_lowered(room: int) -> None:
+    course = beside_a_group(lambda rate: 1.0 if rate <= room else 0.5 * room / rate, 60)
+    lowered = [step for (before, _), (rate, step) in pairwise(course) if rate < before]
+    assert lowered
+    assert {(step.pressure, step.lag and step.lag.group) for step in lowered} == {(Pressure.LAGGING, "billing")}
+    rates = [rate for rate, _ in course[120:]]
+    assert sum(rate <= room for rate in rates) >= 0.7 * len(rates)
+    assert sum(rates) / len(rates) >= room / 2
+
+
+def test_a_group_that_is_too_slow_without_copies_does_not_keep_the_throttle_down() -> None:
+    """At first, kquota cannot know that the copies do not hold it up."""
+    course = beside_a_group(lambda _: 0.5, 30)
+    (excused,) = [step for _, step in course if step.excused]
+    assert [lag.group for lag in excused.excused] == ["billing"]
+    assert {rate for rate, _ in course[120:]} == {110 * MB}
 
 
 def test_caution_below_the_throttle_that_was_too_high() -> None:

@@ -100,5 +100,5 @@ def test_the_least_time_of_many_waves_has_no_rounding_error() -> None:
     """The sum of 36 times 0.3 is 10.800000000000004 on Python 3.11, so no throttle meets 10.8 s."""
     least = sum([QUICK_SECONDS] * 36)
     for deadline in {min(10.8, least), least}:
-        with pytest.raises(Refused, match=r"10\.8 s are too short: a move needs 0\.3 s .* its 36 waves"):
+        with pytest.raises(Refused, match=r"10\.8 s is too short: a move needs 0\.3 s .* its 36 waves"):
             throttle_within([part(1)] * 36, deadline)

@@ -87,7 +87,7 @@ def test_a_broker_with_all_log_dirs_cordoned_gets_no_replica() -> None:
 @pytest.mark.parametrize("wanted", [{"add": ids(2)}, {"brokers": ids(1, 2), "balance": True}], ids=["add", "brokers"])
 def test_a_goal_that_names_such_a_broker_is_refused(wanted: dict[str, object]) -> None:
     now = layout(FULL, log_dir(TWO, "/a", cordoned=True), log_dir(THREE, "/a"))
-    with pytest.raises(Refused, match=r"2: all log dirs are cordoned, .* accept replicas: 1,3$"):
+    with pytest.raises(Refused, match=r"2: each log dir is cordoned or offline, .* accept replicas: 1,3$"):
         plan(now, goal(now, **wanted))
 
 

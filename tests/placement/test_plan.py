@@ -182,6 +182,29 @@ def test_the_plan(case: Case) -> None:
 
 REFUSED = {
     "too few brokers": ([[1, 2, 3]], {}, {"drain": ids(3)}, Refused, "t-0 needs 3 replicas, but only 2 of the brokers"),
+    "too few brokers for the replication factor": (
+        [[1, 2]],
+        {},
+        {"replication_factor": 4},
+        Refused,
+        "t-0 needs 4 replicas, but only 3 of the brokers may hold one (1,2,3). No plan is possible. Give more brokers, "
+        "drain fewer brokers, or give a lower replication_factor",
+    ),
+    "too few brokers for a topic without a replication factor": (
+        [[1, 2, 3]],
+        {},
+        {"drain": ids(3), "replication_factor": 2, "topics": frozenset()},
+        Refused,
+        "t-0 needs 3 replicas, but only 2 of the brokers may hold one (1,2). No plan is possible. Give more brokers, "
+        "or drain fewer brokers",
+    ),
+    "no room below a limit of almost 100%": (
+        [[1, 3]],
+        {"disks": {2: (100_000, 99_600)}},
+        {"drain": ids(3), "disk_limit": Fraction("0.996")},
+        Refused,
+        "nothing is left below 99.6% of its disk",
+    ),
     "no room": (
         [[1, 3]],
         {"disks": {2: (1000, 800)}},
@@ -217,7 +240,7 @@ def test_an_unreachable_goal_is_reported_with_the_reason() -> None:
     racks = small([[1, 4]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"})
     found = plan(racks, goal(racks, drain=ids(4)))
     assert [left.why for left in found.left] == [
-        "is reduced from 2 racks to 1, because no broker in another rack has room"
+        "is reduced from 2 racks to 1, because no broker in another rack can get a replica"
     ]
     full = small([[1, 2]], brokers=(1, 2, 4), racks={1: "a", 2: "a", 4: "b"}, disks={4: (1000, 849)})
     found = plan(full, goal(full, repair_racks=True))

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from kquota.mutation.port import BatchResult
 from kquota.mutation.topic import Creation, Mutation
+from kquota.pace.lag import GroupOffsets, OffsetsReading
+from kquota.reassign.port import Clock
 from kquota.settings.resource import TOPICS, Entry, Resource
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 from tests.mutation.fake import MemoryTopics
 from tests.settings.fake import FakeConfigs
 
@@ -74,3 +76,18 @@ class MemoryWrites:
     @property
     def lost(self) -> bool:
         return not self.topics.topics([self.topic])
+
+
+@dataclass(kw_only=True)
+class MemoryGroups:
+    """The offsets that `offsets` returns at the time of `clock`.
+
+    Implements `ConsumerGroups`. Gap: every broker answers.
+    """
+
+    offsets: Callable[[float], Mapping[str, Mapping[TopicPartition, GroupOffsets]]]
+    clock: Clock
+
+    def read(self) -> OffsetsReading:
+        at = self.clock.monotonic()
+        return OffsetsReading(at=at, groups=self.offsets(at))

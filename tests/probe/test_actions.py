@@ -55,6 +55,15 @@ def test_a_topic_that_cannot_be_removed_is_reported_with_the_next_step(configs: 
     assert raised.value.undone == (OLD,)
 
 
+def test_a_topic_that_another_command_has_just_deleted_is_no_failure(
+    topics: MemoryTopics, configs: FakeConfigs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = topics.topics([OLD])
+    del topics.held[OLD]
+    monkeypatch.setattr(topics, "topics", lambda names: stale)
+    assert actions.remove(topics, configs, topics.clock, [OLD]) == ()
+
+
 class Brokers:
     """Two brokers that show everything, or never show anything."""
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.errors import Unknown, Unreachable
+from kquota.errors import KquotaError, Unknown, Unreachable
 from kquota.probe import run, scratch
 from kquota.probe.latency import LASTING, PERIOD_SECONDS, LatencyProbe, measuring, spread
 from kquota.terms import BrokerId
@@ -26,12 +26,13 @@ BROKERS = (BrokerId(1), BrokerId(2), BrokerId(4))
 
 @dataclass
 class House:
-    """A login of a cluster in memory. `opened` counts its open clients."""
+    """A login of a cluster in memory. `opened` counts its open clients. `left` has the errors of failed removals."""
 
     brokers: tuple[BrokerId, ...] = BROKERS
     latency: dict[BrokerId, float] = field(default_factory=dict)
     opened: int = 0
     down: bool = False
+    left: list[KquotaError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.topics = Controller(clock=FakeClock())
@@ -59,7 +60,7 @@ class House:
 
     @contextmanager
     def probe(self) -> Iterator[LatencyProbe]:
-        with measuring(self, self.clock, lambda: None) as found:  # type: ignore[arg-type]
+        with measuring(self, self.clock, lambda: None, self.left.append) as found:  # type: ignore[arg-type]
             yield found
 
 
@@ -97,6 +98,21 @@ def test_an_interrupted_measurement_removes_its_topic(house: House) -> None:
     with pytest.raises(KeyboardInterrupt), house.probe():
         raise KeyboardInterrupt
     assert (house.names, house.opened) == ([], 0)
+
+
+def test_a_failed_removal_does_not_replace_an_interrupt(house: House) -> None:
+    with pytest.raises(KeyboardInterrupt), house.probe():
+        house.down = True
+        raise KeyboardInterrupt
+    assert [str(error) for error in house.left] == ["no broker answers"]
+    house.down = False
+    with house.probe():
+        house.down = True
+    assert [str(error) for error in house.left] == ["no broker answers"] * 2
+    with pytest.raises(KeyboardInterrupt), run.removed(house, house.names):  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+    with pytest.raises(Unreachable), run.removed(house, house.names):  # type: ignore[arg-type]
+        pass
 
 
 def test_a_broker_that_acknowledges_nothing_ends_the_command_without_a_topic(house: House) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.probe import load
+from kquota.probe import load, scratch
 from kquota.probe.load import Kind, Load
 from kquota.probe.preparation import prepared
 from kquota.probe.verdict import Meter
+from kquota.quota.entity import Entity
 from kquota.quota.explain import NOTHING_KNOWN, explain
 from kquota.quota.precedence import Client
 from kquota.quota_keys import Model
@@ -30,7 +34,7 @@ BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "some": ([2], None, ""),
     "none": ([], Invalid, "brokers: must list at least one broker"),
     "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is listed twice"),
-    "a dead one": ([3], Refused, "brokers: broker 3 is dead"),
+    "a dead one": ([3], Refused, r"brokers: broker 3 is dead \(live brokers: 1,2\)\. Start it or leave it out"),
 }
 
 
@@ -45,6 +49,25 @@ def test_the_brokers_of_a_load(wanted: list[int] | None, kind: type[KquotaError]
         return
     with pytest.raises(kind, match=f"^{complaint}$"):
         prepared(Kind.PRODUCE, explained, alive, rate=1e6, brokers=brokers)
+
+
+LONGEST = {
+    "bytes": (Kind.PRODUCE, 1e6, 22 + 22),
+    "mutations until the first rejection, and then measured": (Kind.CREATE_TOPICS, 5.0, 22 + 22 + 22),
+    "mutations without a quota": (Kind.CREATE_TOPICS, None, 22 + 22),
+}
+
+
+@pytest.mark.parametrize(("kind", "limit", "seconds"), LONGEST.values(), ids=LONGEST)
+def test_the_topic_of_a_load_names_its_end(kind: Kind, limit: float | None, seconds: int) -> None:
+    who = Client(user="alice", client_id="billing")
+    quotas = {} if limit is None else {Entity(user="alice"): {load.KEYS[kind]: limit}}
+    began = datetime.now(UTC).replace(microsecond=0)
+    found = prepared(kind, explain(quotas, NOTHING_KNOWN, client=who), [ONE], rate=1e6)
+    assert found.longest == seconds
+    ends = scratch.ends(found.topic)
+    assert ends is not None
+    assert ends - scratch.MARGIN - timedelta(seconds=seconds) >= began
 
 
 def measured(load: Load) -> float:
@@ -79,7 +102,14 @@ def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
 
 
 BOUNDS: dict[str, tuple[Load, str]] = {
-    "too many bytes": (a_load(rate=1e9, limit=None), "write 44 GB, but only 2 GB are allowed"),
+    "too many bytes": (
+        a_load(rate=1e9, limit=None),
+        r"write 44 GB \(44000000000 bytes\), but only 2 GB \(2000000000 bytes\) are allowed",
+    ),
+    "a few bytes too many": (
+        replace(a_load(rate=1e9, limit=None), most_bytes=43_999_999_999),
+        r"write 44 GB \(44000000000 bytes\), but only 44 GB \(43999999999 bytes\) are allowed",
+    ),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
@@ -11,6 +11,7 @@ from kquota.probe import load
 from kquota.probe.load import Kind, Load
 from kquota.probe.mutations import mutate
 from tests.mutation.fake import FakeClock, MemoryTopics
+from tests.profiles import examples
 
 
 def a_load(limit: float | None, seconds: float = 20.0) -> Load:
@@ -20,7 +21,7 @@ def a_load(limit: float | None, seconds: float = 20.0) -> Load:
     )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.floats(0.5, 300), st.floats(5, 60))
 def test_the_rate_of_the_quota_is_measured_with_any_initial_bucket(limit: float, seconds: float) -> None:
     cluster = MemoryTopics(clock=FakeClock(), rate=limit)
@@ -29,6 +30,23 @@ def test_the_rate_of_the_quota_is_measured_with_any_initial_bucket(limit: float,
     assert found.rate == pytest.approx(limit, rel=0.05)
     assert found.throttles.count > 0
     assert set(cluster.held) <= set(made)
+
+
+# With more than twice the expected quota, the full bucket lasts longer than the warm-up and the measured time.
+OF_BROKERS = {
+    "the same quota": (5.0, 5.0),
+    "a higher quota": (5.0, 11.5),
+    "a quota that throttles for minutes": (5.0, 0.005),
+    "a very low quota": (0.005, 0.005),
+    "a quota that was not known": (None, 2.0),
+}
+
+
+@pytest.mark.parametrize(("limit", "rate"), OF_BROKERS.values(), ids=OF_BROKERS)
+def test_a_load_ends_in_time_also_if_the_quota_changes_while_it_runs(limit: float | None, rate: float) -> None:
+    cluster, wanted = MemoryTopics(clock=FakeClock(), rate=rate), a_load(limit)
+    mutate(cluster, cluster.clock, wanted, lambda _: None, lambda _: None)
+    assert 20 < cluster.clock.now < wanted.longest + 1
 
 
 def test_without_a_quota_a_low_rate_is_requested_and_accepted() -> None:

@@ -24,7 +24,7 @@ from kquota.quota.difference import difference
 from kquota.quota.document import Document
 from kquota.quota.document_text import read, text
 from kquota.quota.entity import Entity
-from kquota.quota.precedence import Quotas
+from kquota.quota.precedence import QuotasByEntity
 from kquota.quota.usage import QuotaBucket
 from kquota.terms import (
     CONNECTION_CREATION_RATE,
@@ -36,7 +36,7 @@ from kquota.terms import (
 from tests.quota.documents import states
 
 ALICE, BILLING = Entity(user="alice"), Entity(client_id="billing")
-QUOTAS: Quotas = {
+QUOTAS: QuotasByEntity = {
     Entity(client_id=DEFAULT): {PRODUCER_BYTE_RATE: 2e6},
     ALICE: {PRODUCER_BYTE_RATE: 6e6, CONTROLLER_MUTATION_RATE: 4.0, REQUEST_PERCENTAGE: 50.0},
 }

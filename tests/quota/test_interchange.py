@@ -349,13 +349,24 @@ def test_the_output_of_rpk_with_every_field() -> None:
     assert rpk.read(json.dumps(yaml.safe_load(RPK)), "f") == found
 
 
+@pytest.mark.parametrize("text", ["{}\n", "quotas: []\n"], ids=["of rpk", "of an operator"])
+def test_the_output_of_rpk_without_quotas(text: str) -> None:
+    """rpk leaves out the key `quotas` if it has no items (`omitempty` in describe.go)."""
+    assert rpk.read(text, "f") == Document(limits={})
+
+
 USER = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec:\n  "
 QUOTA = "quotas:\n- entity: [{name: a, type: user}]\n  values: [{key: "
 WRONG: dict[str, tuple[str, str, str]] = {
-    "no name": ("strimzi", USER.replace("{name: a}", "{}"), "f:3:11: a resource has no name"),
+    "no name": ("strimzi", USER.replace("{name: a}", "{}"), "f:3:11: name is missing"),
     "an empty name": (
         "strimzi",
         f"{USER}quotas: {{}}".replace("{name: a}", '{name: ""}'),
+        "f:1:1: users: the name must not be empty",
+    ),
+    "an empty name with a certificate": (
+        "strimzi",
+        f"{USER}authentication: {{type: tls}}\n  quotas: {{}}".replace("{name: a}", '{name: ""}'),
         "f:1:1: users: the name must not be empty",
     ),
     "a long name": (
@@ -363,7 +374,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         f"{USER}quotas: {{}}".replace("{name: a}", f"{{name: {'x' * 40_000}}}"),
         "f:1:1: users: the name 'xxxxxxxxxxxxxxxxxxxx'",
     ),
-    "no kind": ("strimzi", "a: b", "f:1:1: a resource has no kind"),
+    "no kind": ("strimzi", "a: b", "f:1:1: kind is missing"),
     "a list": ("strimzi", "[a]", "f:1:1: a resource: must be a mapping"),
     "nothing": ("strimzi", "---\n---\n", "the document is empty"),
     "an unknown quota": ("strimzi", f"{USER}quotas: {{producerRate: 1}}", "f:5:26: KafkaUser 'a': unknown key"),
@@ -374,11 +385,15 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "twice in a mapping": ("strimzi", "kind: a\nkind: b", "f:2:1: 'kind' is listed twice"),
     "quotas that are not a mapping": ("strimzi", f"{USER}quotas: 5", "must be a mapping"),
     "an anchor": ("strimzi", "a: &b c", "anchors and aliases are not supported"),
-    "too deep": ("strimzi", "[" * 60 + "]" * 60, "more than 50 levels of nesting"),
+    "too deep": ("strimzi", "[" * 60 + "]" * 60, "the document has more than 50 levels of nesting"),
     "no number": ("strimzi", f"{USER}quotas: {{requestPercentage: null}}", "must be a single value"),
     "an endless number": ("rpk", f"{QUOTA}request_percentage, values: {'9' * 500}}}]", "not a number"),
     "another key": ("rpk", "quota: []", "f:1:8: unknown key 'quota'. Valid keys: quotas"),
-    "two documents": ("rpk", "quotas: []\n---\nquotas: []", "must be one document with the key `quotas`"),
+    "two documents": (
+        "rpk",
+        "quotas: []\n---\nquotas: []",
+        "a second document begins here, but a file can contain only one document",
+    ),
     "a misspelt field": ("rpk", "quotas: [{entities: [], values: []}]", "must have exactly the keys"),
     "no entity": ("rpk", "quotas: [{entity: [], values: []}]", "a quota entity needs a user"),
     "an unknown quota key": (
@@ -395,7 +410,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "two users": (
         "rpk",
         "quotas: [{entity: [{name: a, type: user}, {name: b, type: user}], values: []}]",
-        "two names of type user",
+        "entity: has two names of type user",
     ),
     "an ip with a user": (
         "rpk",

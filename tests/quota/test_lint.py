@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kquota.quota.capacity import BrokerCapacity, Capacity, QuotaWindow
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
-from kquota.quota.limits import Limits
+from kquota.quota.limits import Limits, plain, value
 from kquota.quota.lint import lint
 from kquota.quota.precedence import Client, bucket, rungs, winner
 from kquota.terms import (
@@ -109,10 +109,23 @@ RULES: dict[str, tuple[str, Set, Set]] = {
     "zero": ("not-a-rate", rate(0, CONTROLLER_MUTATION_RATE), rate(0.1, CONTROLLER_MUTATION_RATE)),
     "negative": ("not-a-rate", rate(-1, CONSUMER_BYTE_RATE), rate(MB, CONSUMER_BYTE_RATE)),
     "10000 without a unit": ("low-rate", rate(10_000), rate(10_000_000)),
+    "10 without a unit": ("low-rate", rate(10), rate(10 * MB)),
+    "4.1 without a unit": ("low-rate", rate(4.1), rate(4_100_000)),
+    "a share of a thread that binary fractions cannot show": (
+        "low-percentage",
+        rate(0.57, REQUEST_PERCENTAGE),
+        rate(57, REQUEST_PERCENTAGE),
+    ),
+    "a rate that no unit makes high enough": ("low-rate", rate(0.01), rate(100_000)),
     "a window that holds just less than one batch": ("low-rate", rate(99_999), rate(100_000)),
     "a share where a percentage is meant": (
         "low-percentage",
         rate(0.5, REQUEST_PERCENTAGE),
+        rate(1, REQUEST_PERCENTAGE),
+    ),
+    "a share that is also too low as a fraction": (
+        "low-percentage",
+        rate(0.005, REQUEST_PERCENTAGE),
         rate(1, REQUEST_PERCENTAGE),
     ),
     "more threads than there are": (
@@ -131,7 +144,8 @@ RULES: dict[str, tuple[str, Set, Set]] = {
     "white space behind": ("white-space", client("c\t"), client("c")),
     "nothing but white space": ("white-space", client("  "), client("-")),
     "a host's name": ("host-name", ip("broker.example"), ip("10.0.0.1")),
-    "half an address": ("host-name", ip("10.1"), ip("::1")),
+    "half an address": ("host-name", ip("10.1"), ip("fe80::1%eth0")),
+    "an address with a scope": ("scoped-address", ip("fe80::1%eth0"), ip("fe80%eth0")),
     "one address in two spellings": (
         "same-address",
         {**ip("::ffff:10.0.0.1"), **ip("10.0.0.1")},
@@ -162,6 +176,7 @@ def test_the_proposed_commands_fix_the_finding(rule: str, fires: Set) -> None:
     cured = {entity: dict(limits) for entity, limits in fires.items()}
     for change in finding.cure:
         cured[change.entity] = after(change, cured.get(change.entity, {}))
+        assert all(value(key, plain(limit)) == limit for key, limit in change.add.items()), "as an operator pastes it"
     assert found(rule, {entity: limits for entity, limits in cured.items() if limits}) == [] or not finding.cure
 
 
@@ -172,7 +187,7 @@ def test_a_renamed_entity_keeps_its_limits_unless_the_target_has_them() -> None:
         (Entity(user="u"), {CONSUMER_BYTE_RATE: 2 * MB}, set()),
         (Entity(user="User:u"), {}, set(limits)),
     ]
-    assert "already has producer_byte_rate" in finding.do
+    assert finding.do == "user 'u' already has producer_byte_rate, so compare the values. To keep those of user 'u':"
 
 
 UNKNOWN = Capacity(brokers=(BrokerCapacity(id=BrokerId(1)),))

@@ -16,13 +16,13 @@ from kquota.quota.precedence import (
     Client,
     LevelState,
     Per,
+    applicability,
     bucket,
     by_level,
     exceptions,
     level_of,
     limiting,
     per,
-    reach,
     rungs,
     winner,
 )
@@ -113,7 +113,7 @@ HIDDEN = {
 @pytest.mark.parametrize(("which", "others", "by", "nameless"), HIDDEN.values(), ids=HIDDEN)
 def test_quotas_that_no_client_reaches(which: int, others: range | list[int], by: int | None, nameless: bool) -> None:
     quotas = limited(*(ALL_LEVELS[index] for index in (which, *others)))
-    found = reach(quotas, ALL_LEVELS[which], PRODUCER_BYTE_RATE)
+    found = applicability(quotas, ALL_LEVELS[which], PRODUCER_BYTE_RATE)
     assert (found.hidden_by, found.nameless) == (None if by is None else ALL_LEVELS[by], nameless)
 
 
@@ -191,7 +191,7 @@ def test_every_quota_is_reached_or_hidden(quotas: Mapping[Entity, Limits]) -> No
     everybody = [Client(user=u, client_id=c) for u, c in itertools.product("abcz", ["a", "b", "c", "z", ""])]
     binds = {client: bound(quotas, client) for client in everybody}
     for entity in quotas:
-        found = reach(quotas, entity, PRODUCER_BYTE_RATE)
+        found = applicability(quotas, entity, PRODUCER_BYTE_RATE)
         whom = [client for client in everybody if binds[client] == entity]
         assert (found.hidden_by is None) == any(client.client_id for client in whom)
         assert found.nameless == bool(whom and not any(client.client_id for client in whom))

@@ -39,7 +39,7 @@ class MemoryDirs:
         return LogDirReading(
             dirs={broker: dict(self.log_dirs[broker]) for broker in asked if self._answers(broker)},
             places={r: self.places[r] for r in replicas if r in self.places and self._answers(r[1])},
-            silent={broker: "is dead" for broker in sorted(asked) if not self._answers(broker)},
+            silent={broker: "it is dead" for broker in sorted(asked) if not self._answers(broker)},
         )
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:

@@ -42,8 +42,8 @@ class Ticks:
 class MemoryCluster:
     """`controllers` accept settings of dead brokers. Brokers cannot describe the configs of topics in `undescribed`.
 
-    `lag` reads within 3 s after a change still show the previous state. `writes` counts the changes that reached the
-    cluster.
+    The controller does not begin the moves in `idle`, as over ZooKeeper. `lag` reads within 3 s after a change still
+    show the previous state. `writes` counts the changes that reached the cluster.
 
     For `stale_seconds` after the end of a move, by the clock `seconds`, a snapshot shows old and new replicas together.
     """
@@ -62,6 +62,7 @@ class MemoryCluster:
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     lose_answer: bool = False
     meanwhile: list[tuple[Setting, str | None]] = field(default_factory=list)
+    idle: set[TopicPartition] = field(default_factory=set)
     stale_seconds: float = 0.0
     seconds: Callable[[], float] = lambda: 0.0
     _union: dict[TopicPartition, tuple[float, PartitionReplicas]] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class MemoryCluster:
             partitions={n: self._shown(n) for n in sorted(self.partitions) if topics is None or n.topic in topics},
             running={name: now for name, now in sorted(self.partitions.items()) if now.moving},
             topic_ids={n.topic: self.topic_ids.get(n.topic, n.topic) for n in self.partitions},
+            not_begun=frozenset(name for name in self.idle if self.partitions[name].moving),
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:

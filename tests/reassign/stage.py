@@ -9,7 +9,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.reassign.verification import Verification, unless_it_writes, verify
 from kquota.settings.resource import Setting
 from kquota.stores.record.runs import RecordedRuns
@@ -54,9 +54,12 @@ class World:
     def runs(self) -> RecordedRuns:
         return alone(self.folder)
 
-    def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
+    def prepare(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Prepared:
         asked = Asked(throttle=None if rate is None else ByteRate(rate), additional=additional)
-        return carry_out(prepare(self.cluster, self.runs, self.clock, plan, asked))
+        return prepare(self.cluster, self.runs, self.clock, plan, asked)
+
+    def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
+        return carry_out(self.prepare(plan, rate, additional))
 
     def verify(self, plan: Plan = PLAN) -> Verification:
         """Verifies. Also checks a property: verify with `unless_it_writes` finds the same and writes nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -16,13 +17,15 @@ from hypothesis import strategies as st
 
 from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.cancellation import cancel, cancellable
+from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.reassign.preparation import prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
-from kquota.reassign.run import PAUSED_RATE, held_on, taking, without_values
+from kquota.reassign.restoring import held_on, taking, without_values
+from kquota.reassign.run import PAUSED_RATE
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
 from kquota.stores.state.runs import RunFiles
@@ -35,10 +38,11 @@ from tests.reassign.stage import FOLLOWERS, LEADERS, PLAN, T0, T1, THROTTLE, U0,
 
 
 def test_a_throttled_move_from_start_to_end(world: World) -> None:
-    done = world.execute()
+    prepared = world.prepare()
+    done = carry_out(prepared)
     assert world.cluster.configs == THROTTLE
     assert world.cluster.partitions[T0].target == b(1, 3)
-    assert (done.started, done.running, done.notes) == ((T0,), (), ())
+    assert (done.started, done.running, prepared.notes) == ((T0,), (), ())
     assert done.rollback == Plan(targets={T0: b(1, 2)})
     assert world.verify().verdict is Progress.IN_PROGRESS
     assert world.cluster.configs == THROTTLE
@@ -190,6 +194,19 @@ def test_executing_a_plan_that_is_being_reverted_moves_it_forward_again(world: W
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
+def test_executing_a_plan_that_is_in_place_ends_its_abort(world: World) -> None:
+    """The command that began to undo it was killed before it submitted a move."""
+    world.execute()
+    world.cluster.finish(T0)
+    (run,) = world.runs.unfinished()
+    world.runs.update(backwards(run))
+    assert world.execute().run is None
+    (run,) = world.runs.unfinished()
+    assert (run.aborting, run.waiting) == (False, ())
+    assert world.verify().verdict is Progress.DONE
+    assert (world.cluster.configs, world.open_runs()) == ({}, 0)
+
+
 def test_an_abort_of_a_paused_run_copies_back_at_the_rate_of_the_run(world: World) -> None:
     world.execute()
     world.cluster.finish(T0)
@@ -254,8 +271,9 @@ def test_a_second_move_requires_additional(world: World) -> None:
 
 def test_a_dead_source_gets_no_rate_and_is_reported(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
-    done = world.execute()
-    assert done.notes[0].startswith("broker 2 is dead")
+    prepared = world.prepare()
+    assert prepared.notes[0].startswith("broker 2 is dead")
+    carry_out(prepared)
     assert rate_of(2) not in world.cluster.configs
     assert world.cluster.configs[LEADERS] == "0:1,0:2"
 
@@ -270,7 +288,7 @@ def test_kquota_waits_for_reads_that_lag(world: World) -> None:
 
 def test_a_write_that_is_never_visible_is_unknown_and_starts_no_move(world: World) -> None:
     world.cluster.lag = 1000
-    with pytest.raises(Unknown, match="aborting undoes it"):
+    with pytest.raises(Unknown, match=r"aborting run \S+ undoes it"):
         world.execute()
     assert not world.cluster.partitions[T0].moving
     world.cluster.lag = 0
@@ -374,8 +392,10 @@ def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submi
             patch.setattr(world.cluster, "submit", submitted)
             world.execute()
     message = str(raised.value)
-    assert message.endswith(
-        " has submitted 1 partition, and the throttle stays set. resuming continues it, and aborting undoes it"
+    assert re.search(
+        r" has submitted 1 partition, and the throttle stays set\. resuming run \S+ continues it, and aborting run \S+ "
+        r"undoes it$",
+        message,
     )
     assert "\n" not in message
     assert (raised.value.done, world.cluster.configs) == (("t-0",), THROTTLE)
@@ -485,7 +505,9 @@ def test_a_setting_that_the_controllers_refuse_is_pending(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
     world.cluster.broken = {rate_of(2): Refused("not allowed")}
     found = world.verify()
-    assert found.pending == {rate_of(2): "could not be read, and not allowed"}
+    assert {setting: str(why) for setting, why in found.pending.items()} == {
+        rate_of(2): "could not be read, and not allowed"
+    }
     assert (set(world.cluster.configs), world.open_runs()) == ({rate_of(2)}, 1)
 
 
@@ -516,6 +538,43 @@ def test_a_run_that_releases_a_dead_broker_ends(world: World) -> None:
     world.runs.update(without_values(run, held))
     assert world.verify().pending == {}
     assert (world.runs.unfinished(), set(world.cluster.configs)) == ((), left)
+
+
+@pytest.fixture
+def leaderless(world: World) -> World:
+    """Broker 3, the only source of two running moves, dies for good. One of them has ended."""
+    for name in (T0, T1):
+        world.cluster.partitions[name] = PartitionReplicas(replicas=b(3), leader=BrokerId(3), isr=b(3))
+    world.execute(Plan(targets={T0: b(1), T1: b(1)}))
+    world.cluster.finish(T1)
+    world.cluster.partitions[T1] = replace(world.cluster.partitions[T1], leader=BrokerId(1))
+    world.cluster.partitions[T0] = replace(world.cluster.partitions[T0], leader=None)
+    world.cluster.alive.remove(BrokerId(3))
+    return world
+
+
+def test_a_run_with_a_submitted_move_without_a_leader_can_be_resumed(leaderless: World) -> None:
+    """Nothing is left to submit. The move ends after the partition has a leader again."""
+    world, gone = leaderless, b(3)
+    (run,) = world.runs.unfinished()
+    run = without_values(run, held_on(run, gone))
+    prepared = prepare_again(world.cluster, world.runs, world.clock, run)
+    done = recover(world.cluster, world.runs, world.clock, run, prepared, lambda _: None)
+    assert (done.execution.started, done.verification.verdict) == ((), Progress.IN_PROGRESS)
+    assert (world.open_runs(), world.cluster.configs[FOLLOWERS]) == (1, "0:1"), "the entry of the ended move is removed"
+    world.cluster.finish(T0)
+    world.verify(run.plan)
+    left = {setting for setting in world.cluster.configs if setting.name != "3"}
+    assert (world.open_runs(), left) == (0, set())
+
+
+def test_an_abort_names_the_partition_that_a_dead_broker_leaves_without_a_leader(leaderless: World) -> None:
+    world = leaderless
+    (run,) = world.runs.unfinished()
+    with pytest.raises(Refused, match=r"Unknown broker id 3 .* Start broker 3, because the run cannot") as why:
+        prepare_again(world.cluster, world.runs, world.clock, backwards(run), force=True)
+    assert "t-0 can only get a leader by an unclean election, which loses data" in str(why.value)
+    assert "use a plan" not in str(why.value)
 
 
 def test_a_rate_that_an_operator_changed_stays_and_is_reported(world: World) -> None:

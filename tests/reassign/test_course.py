@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kquota.cli.move.report.answer import reported
 from kquota.measure import ByteRate
 from kquota.reassign.course import (
     EMPTY,
@@ -54,7 +56,9 @@ def test_readings_stay_within_their_limit(gaps: list[float]) -> None:
     assert list(kept.readings) == sorted(kept.readings, key=lambda one: one.at)
     assert kept.readings[:1] == tuple(found[:1])
     assert kept.readings[-1:] == tuple(found[-1:])
-    assert sum(s.rate * (s.until - s.since).total_seconds() for s in throughput(kept.readings)) == pytest.approx(
+    rates = throughput(kept.readings)
+    steps = [((b.at - a.at).total_seconds(), rates[b.at]) for a, b in itertools.pairwise(kept.readings)]
+    assert sum(seconds * rate for seconds, rate in steps) == pytest.approx(
         (found[-1].copied or 0) - (found[0].copied or 0) if found else 0
     )
 
@@ -69,7 +73,7 @@ def test_an_even_pace_stays_even() -> None:
 
 def test_unknown_bytes_are_skipped_and_smaller_ones_are_no_throughput() -> None:
     found = throughput([reading(0, 0), reading(5, None), reading(10, 100), reading(20, 40)])
-    assert [one.rate for one in found] == [10, 0]
+    assert found == {at(10): 10, at(20): 0}
 
 
 def test_older_readings_are_ignored_so_that_reading_twice_changes_nothing() -> None:
@@ -95,13 +99,33 @@ def test_a_copy_that_begins_after_the_end_of_the_others_has_no_end() -> None:
     assert course.brokers[0].ended is None
 
 
-def test_the_newest_changes_are_kept_and_a_change_to_the_same_rate_is_none() -> None:
+@given(st.one_of(st.lists(st.floats(0.0, 10_000), max_size=1000), st.lists(st.floats(-10.0, 1.0), max_size=300)))
+@example([0.0] * 300)
+@example([-1.0] * 300)
+def test_the_first_and_the_newest_changes_are_kept_and_the_others_thinned(gaps: list[float]) -> None:
+    course, now, every = EMPTY, 0.0, list[RateChange]()
+    for n, gap in enumerate(gaps, 1):
+        now += gap
+        every.append(RateChange(at=at(now), before=ByteRate(n), rate=ByteRate(n + 1)))
+        course = course.changed(every[-1])
+        assert len(course.changes) <= MOST_CHANGES
+    newest = MOST_CHANGES // 2
+    assert course.changes[:1] == tuple(every[:1])
+    assert course.changes[-newest:] == tuple(every[-newest:])
+    assert set(course.changes) <= set(every)
+    assert course.changes_dropped == len(every) - len(course.changes)
+
+
+def test_the_changes_of_a_long_move_cover_its_whole_time() -> None:
     course = EMPTY
-    for n in range(MOST_CHANGES + 10):
+    for n in range(10 * MOST_CHANGES):
         course = course.changed(RateChange(at=at(n), before=ByteRate(n + 1), rate=ByteRate(n + 2)))
-    assert len(course.changes) == MOST_CHANGES
-    assert course.changes[-1].rate == MOST_CHANGES + 11
-    assert course.changed(RateChange(at=at(0), before=ByteRate(5), rate=ByteRate(5))) == course
+    times = [(one.at - START).total_seconds() for one in course.changes]
+    assert max(later - before for before, later in itertools.pairwise(times)) < 10 * MOST_CHANGES / 10
+
+
+def test_a_change_to_the_same_rate_is_none() -> None:
+    assert EMPTY.changed(RateChange(at=at(0), before=ByteRate(5), rate=ByteRate(5))) == EMPTY
 
 
 WHOLE = Course(
@@ -110,6 +134,7 @@ WHOLE = Course(
     brokers=(BrokerCourse(broker=ONE, expected_bytes=7, expected=3.0, copied=7, ended=at(4)),),
     readings=(reading(0, 0), reading(5, None)),
     changes=(RateChange(at=at(1), before=None, rate=ByteRate(5), by="alice@bastion", reason="night"),),
+    changes_dropped=3,
 )
 
 
@@ -118,6 +143,13 @@ def test_the_record_keeps_a_course() -> None:
     document = json.loads(json.dumps(run_fields.written(run)))
     assert run_fields.run_of([document], Stamp(version=1)) == run
     assert "course" not in run_fields.written(RUN)
+
+
+def test_the_report_says_how_many_changes_are_not_kept() -> None:
+    lines = list(reported(replace(RUN, course=WHOLE)).text())
+    assert lines[-1] == "  The record does not keep 3 more changes between these"
+    kept = replace(WHOLE, changes_dropped=0)
+    assert "more change" not in "".join(reported(replace(RUN, course=kept)).text())
 
 
 def wrong(**values: object) -> dict[str, Any]:
@@ -136,6 +168,7 @@ def wrong(**values: object) -> dict[str, Any]:
         wrong(expected_seconds=True),
         wrong(expected_seconds=1e999),
         wrong(verdict="lost"),
+        wrong(changes_dropped=-1),
         wrong(brokers=[{"broker": "1"}]),
         wrong(brokers=[{"broker": -1, "expected_bytes": 0, "expected_seconds": 1, "copied": 0, "ended": None}]),
         wrong(readings=[["2026-03-01T12:30:00", 1, 1]]),

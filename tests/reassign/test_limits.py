@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards
 from kquota.reassign.run import Run, at_rate
-from kquota.reassign.wave import MoveLimits, wave
+from kquota.reassign.wave import MoveLimits, MoveLoad, wave
+from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import REPLICATION_RATES, BrokerId, TopicPartition
 from kquota.throttle import set_and_clear
 from tests.reassign.dirs_fake import MemoryDirs
@@ -216,6 +218,23 @@ def test_no_wave_starts_after_another_kquota_ended_the_run(world: World) -> None
     assert len(in_waves(world, lambda run: replace(run, finished=run.begun)).started) == 2
 
 
+def test_no_wave_starts_while_the_record_of_the_run_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd(world)
+    world.clock = ending(world, [])
+    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, Asked(limits=MoveLimits(partitions=2)))
+
+    @contextmanager
+    def overwritten() -> Iterator[None]:
+        (run,) = world.runs.unfinished()
+        monkeypatch.setattr(RecordedRuns, "unreadable", (run.id,))
+        yield
+
+    with pytest.raises(Refused, match="cannot be read any more, so no further wave starts"):
+        carry_out(prepared, between=overwritten)
+
+
 def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World) -> None:
     """--cancel or `move abort` has undone the plan."""
     crowd(world)
@@ -255,3 +274,13 @@ def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:
     sizes = dict.fromkeys(NAMES, 100)
     carry_out(prepare_again(world.cluster, world.runs, world.clock, run, sizes=sizes))
     assert max(seen) == 2
+
+
+def test_a_move_of_unknown_size_that_has_ended_does_not_count_any_more() -> None:
+    load = MoveLoad(limits=MoveLimits(in_flight=100))
+    load.take(b(1), math.inf)
+    assert not load.holds(b(2), 10)
+    load.leave(b(1), math.inf)
+    load.take(b(1), 90)
+    assert load.holds(b(2), 10)
+    assert not load.holds(b(2), 11)

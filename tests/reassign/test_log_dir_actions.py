@@ -70,7 +70,7 @@ def test_the_wait_for_a_replica_ends(dirs: MemoryDirs, clock: Ticks, name: Topic
 def test_a_dead_broker_does_not_delay_the_others(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.dead.add(TWO)
     done = log_dir_actions.start(dirs, clock, {(name, ONE): B, (name, TWO): B})
-    assert done == Started(begun={(name, ONE): B}, waiting={(name, TWO): "is dead"})
+    assert done == Started(begun={(name, ONE): B}, waiting={(name, TWO): "it is dead"})
     assert clock.slept < 1
 
 
@@ -126,14 +126,14 @@ def test_a_copy_that_ends_before_its_cancel_stays(dirs: MemoryDirs, clock: Ticks
 
 def test_the_cancel_of_a_copy_on_a_dead_broker_is_unknown(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:
     dirs.dead.add(ONE)
-    assert log_dir_actions.cancel(dirs, clock, {(name, ONE): B}) == Started(waiting={(name, ONE): "is dead"})
+    assert log_dir_actions.cancel(dirs, clock, {(name, ONE): B}) == Started(waiting={(name, ONE): "it is dead"})
 
 
 def test_log_dirs_are_checked_before_the_first_write(dirs: MemoryDirs, name: TopicPartition) -> None:
     with pytest.raises(Refused, match=r"broker 1 has no log dir /no/such \(it has: /data/a, /data/b\)"):
         log_dir_actions.check(dirs, {(name, ONE): "/no/such"})
     dirs.dead.add(TWO)
-    with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are unknown \(is dead\). Start the broker"):
+    with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are unknown \(it is dead\). Start the broker"):
         log_dir_actions.check(dirs, {(name, TWO): B})
     reading = log_dir_actions.check(dirs, {(name, ONE): B}, [(name, TWO)])
     assert log_dirs.current(reading, [(name, ONE), (name, TWO)]) == {(name, ONE): A}

@@ -25,7 +25,7 @@ DONE, GOING, ELSEWHERE = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
 def reading(place: Place = NOWHERE, silent: bool = False) -> LogDirReading:
     """A reading of replica t-0 on broker 1, whose target is B."""
     if silent:
-        return LogDirReading(silent={ONE: "is dead"})
+        return LogDirReading(silent={ONE: "it is dead"})
     return LogDirReading(dirs={ONE: {A: None, B: None}}, places={} if place == NOWHERE else {(T0, ONE): place})
 
 
@@ -137,7 +137,7 @@ def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
 
 def test_the_plan_back_names_the_current_log_dirs() -> None:
     plan = Plan(targets={T0: (ONE, TWO), T1: (THREE,)})
-    found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "is dead"})
+    found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "it is dead"})
     assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
     assert log_dirs.with_dirs(plan, found).targets == plan.targets
 

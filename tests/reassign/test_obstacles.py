@@ -93,16 +93,16 @@ def executed(
 @pytest.mark.parametrize(
     ("begins", "ends", "why"),
     [
-        (moves_elsewhere, move_ends, "another client is moving it to 2,3"),
+        (moves_elsewhere, move_ends, "another client has started a move to 2,3"),
         (dies, starts, "broker 4 is dead"),
-        (loses_its_leader, has_a_leader, "it has no leader"),
+        (loses_its_leader, has_a_leader, "there is no leader to copy from"),
     ],
 )
 def test_a_move_waits_until_its_obstacle_ends(
     world: World, begins: Callable[[World], None], ends: Callable[[World], None], why: str
 ) -> None:
     done, told, submitted = executed(world, begins, ends)
-    assert told == [f"t-1: kquota starts the move later, because {why}"]
+    assert told == [f"t-1: kquota starts this move later, because {why}"]
     assert submitted == [0, LOOKS]
     assert done.started == (T0, T1)
     world.cluster.finish(T1)

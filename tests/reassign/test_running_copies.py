@@ -110,7 +110,7 @@ def test_a_plan_is_compared_with_what_is_running() -> None:
     copies = {(name, BrokerId(3)): RunningCopy(copied=30, left=60) for name in (T0, T1, T2)}
     found = under_way(running, copies, {T0: b(3, 1), T1: b(1, 4)})
     assert (found.partitions, found.elsewhere, found.others) == ((T0,), (T1,), 1)
-    assert (found.copied, found.left, found.unknown) == (30, 60, 0)
+    assert (found.copied, found.left, found.unknown_copies) == (30, 60, 0)
 
 
 def test_an_unknown_copy_makes_the_sum_unknown_not_smaller() -> None:
@@ -119,4 +119,4 @@ def test_an_unknown_copy_makes_the_sum_unknown_not_smaller() -> None:
         (T0, BrokerId(4)): RunningCopy(copied=5, left=None),
     }
     found = under_way(RUNNING, copies, {T0: b(1, 3)})
-    assert (found.copied, found.left, found.unknown) == (35, None, 1)
+    assert (found.copied, found.left, found.unknown_copies) == (35, None, 1)

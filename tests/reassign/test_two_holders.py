@@ -10,7 +10,7 @@ import pytest
 from kquota.errors import Busy
 from kquota.measure import ByteRate
 from kquota.reassign.run import Owner, Run, at_rate
-from kquota.reassign.throttle_writes import World, release
+from kquota.reassign.throttle_writes import World, restore_run
 from kquota.stores.record import runs as recorded
 from kquota.stores.state import runs as journals
 from kquota.terms import BrokerId
@@ -45,14 +45,14 @@ def test_a_run_that_another_leaves_its_rate_to_stays_open(tmp_path: Path, monkey
         host = "jump"
         open_runs = {run.id: run for run in jump.unfinished()}
         world = World(cluster=cluster, runs=jump, clock=Ticks(), others=(open_runs[OTHER.id],))
-        release(world, open_runs[RUN.id])
+        restore_run(world, open_runs[RUN.id])
     host = "cron"
     on_another_machine(monkeypatch, host)
     with (cron := team.process("cron")).hold("verify"):
         (left,) = cron.unfinished()
         assert left.id == OTHER.id
         assert cluster.configs == {RATE: "5"}
-        release(World(cluster=cluster, runs=cron, clock=Ticks()), left)
+        restore_run(World(cluster=cluster, runs=cron, clock=Ticks()), left)
     assert cluster.configs == {}
 
 
@@ -103,7 +103,7 @@ def test_a_late_write_of_the_previous_holder_is_restored(tmp_path: Path, monkeyp
         runs.begin(RUN)
         clock = Ticks(arrives)
         monkeypatch.setattr(recorded.RecordedRuns, "late_seconds", property(lambda _: max(0.0, 30.0 - clock.slept)))
-        assert release(World(cluster=cluster, runs=runs, clock=clock), RUN).pending == {}
+        assert restore_run(World(cluster=cluster, runs=runs, clock=clock), RUN).pending == {}
         clock.sleep(30.0)
     assert cluster.configs == {}
 

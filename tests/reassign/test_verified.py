@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from kquota.cli.contract import FAILED, NOT_YET
@@ -10,12 +14,13 @@ from kquota.cli.reassign_partitions.verification import verified
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
-from kquota.reassign.recovery import backwards
+from kquota.reassign.recovery import Recovery, backwards, recover
 from kquota.reassign.wave import MoveLimits
+from kquota.terms import BrokerId
 from tests.reassign.fake import Ticks
-from tests.reassign.stage import T0, T1, World, b
+from tests.reassign.stage import PLAN, T0, T1, World, b
 
 pytestmark = pytest.mark.unit
 
@@ -44,3 +49,57 @@ def test_a_later_wave_that_waits_for_running_moves_has_not_failed(world: World) 
     found = world.verify(plan)
     assert found.waiting == (T1,)
     assert verified(found).code == NOT_YET
+
+
+def undone(world: World, plan: Plan) -> Recovery:
+    """The whole plan is moved and taken back, and broker 2 leads its partitions since then."""
+    world.execute(plan)
+    for name in plan.targets:
+        world.cluster.finish(name)
+    (run,) = world.runs.unfinished()
+    for _ in range(2):
+        back = backwards(run)
+        prepared = prepare_again(world.cluster, world.runs, world.clock, back)
+        done = recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+        for name in plan.targets:
+            world.cluster.finish(name)
+            world.cluster.partitions[name] = replace(world.cluster.partitions[name], leader=BrokerId(2))
+    return done
+
+
+def leaders_line(found: list[str]) -> str:
+    return next((line for line in found if "not led by" in line), "")
+
+
+def test_an_undone_run_names_the_command_that_elects_the_leaders_from_before(world: World) -> None:
+    found = undone(world, PLAN).verification
+    assert (found.verdict, found.led_by_others) == (Progress.DONE, (T0,))
+    line = leaders_line(list(remarks.of_verification(found, undoing=True)))
+    assert line.startswith("note: 1 partition is not led by its preferred leader (t-0). Elect the preferred leader: ")
+    assert "`kquota leader-election " in line
+    assert line.endswith(" --election-type preferred --topic t --partition 0`")
+    assert leaders_line(list(remarks.of_verification(found))) == ""
+
+
+def test_verify_of_the_plan_also_names_this_command(world: World) -> None:
+    plan = Plan(targets={T0: b(1, 3), T1: b(1, 3)})
+    undone(world, plan)
+    found = world.verify(plan)
+    assert found.undone is not None
+    file, pipe = world.folder / "plan.json", world.folder / "pipe"
+    file.touch()
+    os.mkfifo(pipe)
+    line = leaders_line(list(remarks.of_verification(found, plan=file)))
+    assert line.endswith(f" --path-to-json-file {file} --batch 50`")
+    for source in (None, Path("-"), pipe, Path("/dev/stdin")):
+        line = leaders_line(list(remarks.of_verification(found, plan=source)))
+        assert line.endswith(" --all-topic-partitions --batch 50`")
+
+
+def test_a_preferred_leader_that_cannot_be_elected_is_not_named(world: World) -> None:
+    undone(world, PLAN)
+    world.cluster.alive.discard(BrokerId(1))
+    assert world.verify().led_by_others == ()
+    world.cluster.alive.add(BrokerId(1))
+    world.cluster.partitions[T0] = replace(world.cluster.partitions[T0], isr=b(2))
+    assert world.verify().led_by_others == ()

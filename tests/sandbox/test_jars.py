@@ -32,7 +32,7 @@ def test_without_a_network_one_line_is_printed_and_the_cache_stays_clean(tmp_pat
     assert said == "kquota: downloading Kafka 4.3.1 from Maven Central"
     assert "Kafka 4.3.1 could not be downloaded from Maven Central (" in error
     assert "Connection refused" in error
-    assert error.endswith("or use --zookeeper-only, which downloads nothing")
+    assert error.endswith("or start a sandbox with --zookeeper-only, which downloads nothing")
     left = [path.name for path in (tmp_path / "cache" / "kquota" / "kafka").iterdir()]
     assert left == [".4.3.1.lock"]
     assert not (tmp_path / "state" / "kquota" / "sandbox" / "default").exists()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kquota.errors import Incomplete, Refused
 from kquota.settings.change import ConfigChange
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.terms import DEFAULT
 
 _DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
@@ -28,11 +28,11 @@ class FakeConfigs:
         self.static = dict(static or {})
         self._release = release
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         there = [resource for resource in self.held if resource.kind == kind and resource.name is not DEFAULT]
         return tuple(sorted(there, key=lambda resource: resource.order))
 
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+    def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:

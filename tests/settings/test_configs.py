@@ -13,7 +13,7 @@ import pytest
 from kquota.errors import Incomplete, Refused, Unknown, Unreachable
 from kquota.settings import actions
 from kquota.settings.change import ConfigChange
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind
 from kquota.terms import LOG_DIR_RATE
 from tests.settings.contract import DEFAULT_BROKER, ConfigsContract, broker
 from tests.settings.fake import FakeConfigs
@@ -108,7 +108,7 @@ def test_no_broker_answers() -> None:
         def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
             raise Unreachable("no broker answers")
 
-    kinds: tuple[Kind, ...] = (TOPICS, BROKERS)
+    kinds: tuple[ResourceKind, ...] = (TOPICS, BROKERS)
     for kind in kinds:
         with pytest.raises(Unreachable, match="no broker answers"):
             actions.describe_all(Gone(topics=["t"], brokers=[1]), kind)

@@ -13,7 +13,7 @@ from kquota.errors import Invalid, Refused
 from kquota.settings.change import ConfigChange
 from kquota.settings.ignored import must_take_effect, value
 from kquota.settings.rates import in_force
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.settings.zookeeper_values import is_password, must_be_sound
 from kquota.terms import (
@@ -156,7 +156,7 @@ def test_deleting_a_value_is_never_refused(release: tuple[int, ...] | None) -> N
 def test_a_deleted_rate_that_a_broker_keeps_causes_a_warning() -> None:
     change = ConfigChange(resource=BROKER, delete=(LEADER_RATE, "log.cleaner.threads"))
     (warning,) = must_take_effect(change, (2, 4))
-    assert f"{LEADER_RATE}=9223372036854775807 first" in warning
+    assert f"set {LEADER_RATE}=9223372036854775807, and then delete it" in warning
     assert must_take_effect(change, (2, 5)) == ()
 
 
@@ -200,7 +200,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("kind", "name", "legal"), NAMES.values(), ids=NAMES.keys())
-def test_names(kind: Kind, name: str | Default, legal: bool) -> None:
+def test_names(kind: ResourceKind, name: str | Default, legal: bool) -> None:
     if legal:
         assert Resource(kind=kind, name=name).name == name
     else:

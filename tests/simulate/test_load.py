@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kquota.simulate.answer import deploy
 from kquota.simulate.delay import Bucket, Draft, Mutations, Spread
 from kquota.simulate.load import Manner, Quotas, Request, Sent, SimulatedClient, rounds
 
@@ -47,6 +48,8 @@ def test_a_deploy_under_a_request_quota_waits_for_the_longer_of_the_two() -> Non
     assert told == [(0, 1_000)]
     slow = [r.wait_ms for r in rounds([80] * 7, Mutations(Bucket(rate=5)), manner)]
     assert slow == [5_000, 16_000, 16_000, 16_000, 16_000, 16_000, 1_000]
+    assert deploy([6] * 9, Mutations(Bucket(rate=5)), manner).next_wait_ms == 1_000
+    assert deploy([80] * 7, Mutations(Bucket(rate=5)), manner).next_wait_ms == 16_000
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=40), st.integers(1, 1_000))

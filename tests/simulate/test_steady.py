@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.simulate import Quotas, Request, flow
 from kquota.simulate.steady import throttled_time
+from tests.profiles import examples
 
 LIMIT = 1e6
 SIZE = 100_000
@@ -30,7 +31,7 @@ PIECES = st.lists(
 )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(PIECES)
 def test_it_is_close_to_the_waits_of_every_request(pieces: Pieces) -> None:
     calm = [(1e5, 60), *pieces, (1e5, 1_800)]

@@ -141,5 +141,5 @@ def test_an_invalid_quota_is_refused_by_its_constructor(made: Callable[[], objec
 
 def test_a_load_for_which_no_rate_is_enough() -> None:
     slow = Manner(quotas=Quotas(request_percentage=1), per_request=1, thread_ms=500)
-    with pytest.raises(Invalid, match="the request percentage alone makes the load take longer"):
+    with pytest.raises(Invalid, match="the request percentage alone makes the load take longer than the given time"):
         rate_within([1] * 100, 1_000, lambda rate: Mutations(Bucket(rate=rate)), slow)

@@ -55,6 +55,7 @@ READ = {
         answered(({"broker": "3"}, [0, "NaN"]), ({"broker": "4"}, [0, "5"])),
         {4: BytesIn(mean=5.0)},
     ),
+    "rare bursts": ("broker,bytes_in,low,high,peak\n1,5,1,3,4\n", {1: BytesIn(mean=5.0, low=1.0, high=3.0, peak=4.0)}),
 }
 
 
@@ -65,7 +66,7 @@ def test_read(text: str, rates: dict[int, BytesIn]) -> None:
 
 REFUSED = {
     "empty": ("", "rates: is empty. Write a header"),
-    "no such column": ("id,rate\n1,2\n", "rates: has no column broker and bytes_in. Write a header"),
+    "no such column": ("id,rate\n1,2\n", "rates: has no column broker or bytes_in. Write a header"),
     "no broker": ("broker,bytes_in\nx,2\n", "rates: 'x' is not a broker id"),
     "no rate": ("broker,bytes_in\n1,\n", "rates: broker 1 has no bytes_in. Leave out brokers"),
     "another unit": ("broker,bytes_in\n1,3Mb\n", "rates: broker 1 '3Mb': unknown unit 'Mb'"),
@@ -75,11 +76,15 @@ REFUSED = {
     "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
     "low above the mean": (
         '{"1": {"bytes_in": 5, "low": 6}}',
-        "rates: broker 1: low is above bytes_in. No value may exceed the next: low,",
+        "rates: broker 1: low is above bytes_in. low must be the lowest value, and",
     ),
-    "high below the mean": ("broker,bytes_in,high\n1,5,4\n", "rates: broker 1: bytes_in is above high"),
+    "high above the peak": ("broker,bytes_in,high,peak\n1,3,5,4\n", "rates: broker 1: high is above peak"),
+    "low above the peak": ("broker,bytes_in,low,peak\n1,3,2,1\n", "rates: broker 1: low is above peak"),
     "no broker's rate": ("[]", "rates: contains no rate for any broker"),
-    "an error": ('{"status":"error","error":"query timed out"}', "Prometheus answered: query timed out. Query again"),
+    "an error": (
+        '{"status":"error","error":"query timed out"}',
+        "Prometheus answered: query timed out. Correct the query, or run it again",
+    ),
     "a scalar": (
         '{"status":"success","data":{"resultType":"scalar","result":[0,"1"]}}',
         "contains neither a vector nor a matr",

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 from kquota.sizes.growth import MOST, ReplicaReading, grown
 
 
-def reading(
-    size: int,
-    start: int | None = None,
-    end: int | None = None,
-    in_sync: bool | None = True,
-    local: int | None = None,
-) -> ReplicaReading:
-    return ReplicaReading(size=size, start_offset=start, local_start_offset=local, end_offset=end, in_sync=in_sync)
+def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> ReplicaReading:
+    return ReplicaReading(size=size, local_start_offset=start, end_offset=end, in_sync=in_sync)
 
 
 CASES = {
@@ -36,24 +30,17 @@ CASES = {
         reading(110, 0, 11),
         10,
     ),
-    "a new leader: where it started as a follower is not known": (reading(100, None, 10), reading(120, 2, 12), 24),
-    "a leader no longer": (reading(100, 0, 10), reading(120, None, 12), 20),
-    "without offsets it grows": (reading(100), reading(130), 30),
-    "without offsets a shrink is retention": (reading(100), reading(70), None),
-    "with one offset only": (reading(100), reading(130, 0, 13), 30),
+    "where it started before is not known": (reading(100, None, 10), reading(120, 2, 12), 24),
+    "without a local start now: it may be tiered": (reading(100, 0, 10), reading(120, None, 12), None),
+    "without end offsets it grows": (reading(100), reading(130, 0), 30),
+    "without end offsets a shrink is retention": (reading(100), reading(70, 0), None),
+    "with one end offset only": (reading(100), reading(130, 0, 13), 30),
     "it was not in sync: a copy's traffic": (reading(100, 0, 10, in_sync=False), reading(200, 0, 20), None),
     "unknown whether it was in sync": (reading(100, 0, 10, in_sync=None), reading(200, 0, 20), 100),
     "it was not there": (None, reading(100, 0, 10), None),
-    "tiered, local segments are deleted": (reading(80, 0, 100, local=92), reading(80, 0, 105, local=97), 50),
-    "tiered, a follower": (reading(80, None, 100, local=92), reading(80, None, 105, local=97), 50),
-    "tiered, nothing is deleted on disk": (reading(80, 0, 100, local=92), reading(97, 5, 102, local=92), 17),
-    "the first snapshot with a local start: nothing was deleted": (reading(80, 0, 8), reading(100, 0, 10, local=0), 20),
-    "the first snapshot with a local start, which may have moved": (
-        reading(80, 0, 100),
-        reading(90, 0, 105, local=96),
-        50,
-    ),
-    "without a local start now": (reading(100, 0, 10, local=0), reading(150, 0, 15), 50),
+    "tiered, local segments are deleted": (reading(80, 92, 100), reading(80, 97, 105), 50),
+    "tiered, a follower": (reading(80, 92, 100), reading(80, 97, 105), 50),
+    "tiered, nothing is deleted on disk": (reading(80, 92, 100), reading(97, 92, 102), 17),
     "more than a column holds": (reading(1, 0, 0), reading(MOST, MOST - 1, MOST), None),
 }
 
@@ -67,7 +54,6 @@ offsets = st.none() | st.integers(0, MOST)
 readings = st.builds(
     ReplicaReading,
     size=st.integers(0, MOST),
-    start_offset=offsets,
     local_start_offset=offsets,
     end_offset=offsets,
     in_sync=st.sampled_from([None, True, False]),
@@ -82,8 +68,9 @@ def test_growth_is_never_negative_and_fits_into_its_column(before: ReplicaReadin
 
 @given(readings, st.integers(0, MOST))
 def test_without_deletion_growth_is_the_gain_in_size(before: ReplicaReading, more: int) -> None:
-    if before.in_sync is not False and before.end_offset is not None:
+    if before.in_sync is not False and None not in (before.end_offset, before.local_start_offset):
+        assert before.end_offset is not None
         now = ReplicaReading(
-            size=before.size + more, start_offset=before.start_offset, end_offset=before.end_offset + 1
+            size=before.size + more, local_start_offset=before.local_start_offset, end_offset=before.end_offset + 1
         )
         assert grown(before, now) == more

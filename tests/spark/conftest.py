@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kquota.cli.engine_options import rehearsal
 from kquota.errors import Refused
 from kquota.spark import archive
 from kquota.spark.files import Files
@@ -24,7 +25,7 @@ __all__ = ["connect_server", "master", "small_client"]
 def class_archive() -> None:
     """The archive is in the shared cache, as after a user's first command. The tests start about forty JVMs from it."""
     with contextlib.suppress(OSError, Refused):
-        archive.build()
+        archive.build(rehearsal())
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kquota import java
+from kquota.cli.engine_options import rehearsal
 from kquota.errors import Refused
 from kquota.spark import archive
 from tests.cli.run import run
@@ -44,7 +45,7 @@ def test_only_one_process_creates_the_archive(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "kquota" / "spark").mkdir(parents=True)
     with (tmp_path / "kquota" / "spark" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert archive.build() is None
+        assert archive.build(rehearsal()) is None
 
 
 CONTENTS = {
@@ -92,7 +93,7 @@ def test_an_archive_is_installed_only_if_the_jvm_ended_with_code_0(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(archive.SETTING, raising=False)
     with pytest.raises(Refused, match=r"wrote no complete archive: .*Spark's JVM ended: code 3"):
-        archive.build()
+        archive.build(rehearsal())
     assert not archive.place(java.find()).exists()
 
 
@@ -123,8 +124,8 @@ def test_the_archive_is_created_used_and_harmless_if_damaged(
     else:
         (place.parent / ".building-killed").mkdir()
         place.with_name(f"{place.name.partition('-')[0]}-before.archive").touch()
-    assert archive.build() == place
-    assert archive.build() == place
+    assert archive.build(rehearsal()) == place
+    assert archive.build(rehearsal()) == place
     assert sorted(path.name for path in place.parent.iterdir()) == sorted([place.name, "lock"])
     assert used(tmp_path / "whole", place) == "45 True"
     whole = place.read_bytes()

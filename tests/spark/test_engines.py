@@ -138,6 +138,13 @@ WRONG = {
     "not Spark's": ((None, None), ["x=1"], "--conf 'x=1': not a valid Spark setting"),
     "twice": ((None, None), ["spark.x=1", "spark.x=2"], "spark.x is given twice"),
     "ours": ((None, None), ["spark.master=local"], "--conf spark.master: cannot be set. Use --spark-master"),
+    "ours on a server": (
+        (None, "sc://h"),
+        ["spark.driver.extraJavaOptions=-Xss1m"],
+        "spark.driver.extraJavaOptions: is fixed when a Spark Connect server starts",
+    ),
+    "the master of a server": ((None, "sc://h"), ["spark.master=local"], "Set it on the server"),
+    "another server": ((None, "sc://h"), ["spark.remote=sc://x"], "spark.remote: cannot be set. Use --spark-remote"),
     "a server's": ((None, "sc://h"), ["spark.driver.memory=8g"], "is fixed when a Spark Connect server starts"),
 }
 

@@ -159,7 +159,7 @@ def test_the_maximum_write_rate_is_known_only_if_every_leaders_rate_is(
     rows = [row(1, "t", 0, 10, leader=True), row(1, "t", 1, 10, leader=True), row(2, "u", 0, 10, leader=True)]
     moved = of_rows(spark, rows, plan({TopicPartition("t", 0): [2]}), rates)
     assert moved.max_bytes_in == busiest
-    assert moved.rates_told is bool(rates.by_broker or rates.by_partition)
+    assert moved.any_rate_known is bool(rates.by_broker or rates.by_partition)
 
 
 REFUSED = {

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kquota.spark.failure import cause
+from kquota.cli.contract import worded
+from kquota.errors import Refused
+from kquota.spark.engine import Engine
+from kquota.spark.failure import cause, in_one_line
 from tests.cli.run import run
 
 JOB = """
@@ -67,6 +70,23 @@ CAUSES = {
 @pytest.mark.parametrize(("text", "told"), CAUSES.values(), ids=CAUSES)
 def test_the_cause(text: str, told: str) -> None:
     assert cause(text) == told
+
+
+ON_A_SERVER = {
+    "java.lang.OutOfMemoryError: Java heap space": "Start the Spark Connect server with more memory",
+    "java.io.IOException: No space left on device": "Free space there, or change spark.local.dir of the server",
+    "java.io.IOException: File too large": "Start the server with a higher `ulimit -f`",
+}
+
+
+@pytest.mark.parametrize(("text", "step"), ON_A_SERVER.items())
+def test_the_advice_for_a_server_is_not_about_this_machine(text: str, step: str) -> None:
+    with pytest.raises(Refused) as raised, in_one_line(None, Engine(remote="sc://h:1")):
+        raise ConnectionError(text)
+    said = worded(raised.value)
+    assert said.startswith(f"Spark could not finish: {text}. ")
+    assert step in said
+    assert not any(here in said for here in ("TMPDIR", "--conf"))
 
 
 @pytest.mark.spark

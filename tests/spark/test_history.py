@@ -53,8 +53,8 @@ def roll(spark: SparkSession, scratch: Path, folder: Path) -> Path:
     with history.rolling(folder) as batch:
         found = history.listing([folder])
         files = laid_out(found.waiting, scratch / "history", ".jsonl")
-        made = tables(Reader(spark=spark, scratch=scratch), files, found, batch.unfinished)
-        both = {"replicas": made.replicas, "brokers": made.brokers}
+        tables(Reader(spark=spark, scratch=scratch), files, found, batch.unfinished)
+        both = {table: batch.unfinished / table for table in ("replicas", "brokers")}
         return batch.commit(both, set(found.waiting.values()))
 
 
@@ -117,14 +117,14 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
     for hour in range(3):
         for partition in range(3_000):
             if chance.random() < 0.9:
-                start, local, end = (chance.choice([None, some(), some()]) for _ in range(3))
+                start, end = (chance.choice([None, some(), some()]) for _ in range(2))
                 in_sync = chance.choice([None, True, True, False])
                 readings[hour][partition] = ReplicaReading(
-                    size=some(), start_offset=start, local_start_offset=local, end_offset=end, in_sync=in_sync
+                    size=some(), local_start_offset=start, end_offset=end, in_sync=in_sync
                 )
     for hour, found in readings.items():
         told = [
-            (n, {name: getattr(r, name) for name in ("start_offset", "local_start_offset", "end_offset", "in_sync")})
+            (n, {name: getattr(r, name) for name in ("local_start_offset", "end_offset", "in_sync")})
             for n, r in found.items()
         ]
         rows = (row(1, "t", n, found[n].size, leader=False, **facts) for n, facts in told)
@@ -234,7 +234,7 @@ def test_remote_batches_and_local_snapshots_are_one_history(spark: SparkSession,
         assert both.by_broker(window) == twin.by_broker(window)
     newest, same = ({str(r.asDict() | {"file": ""}) for r in each.newest.collect()} for each in (both, twin))
     assert newest == same
-    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than the rolled history of its cluster in file:"):
+    with pytest.raises(Invalid, match=r"c-000.jsonl.gz: is older than the compacted history of its cluster in file:"):
         together("late", paths[0])
 
 
@@ -297,11 +297,6 @@ def ordinary(hour: int) -> Row:
     return row(1, "ordinary", 0, 80_000, start_offset=end - 8_000, end_offset=end, leader=True)
 
 
-def old(one: Row) -> Row:
-    """The same row, as a kquota without local start offsets wrote it."""
-    return {key: value for key, value in one.items() if key != "local_start_offset"} | {"version": 1}
-
-
 def rates(found: History) -> dict[str, float]:
     told = found.by_partition()
     return {} if told is None else {one["topic"]: one["w"] for one in told.collect()}
@@ -309,35 +304,16 @@ def rates(found: History) -> dict[str, float]:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_write_rates_of_tiered_topics(spark: SparkSession, tmp_path: Path, compacted: bool) -> None:
-    """Old snapshots do not show which topics are tiered. A newer one does: their rates are unknown, not wrong."""
+    """Without the local start of its log, the rate of a topic is unknown, not wrong, because it may be tiered."""
     folder = tmp_path / "h"
-    for hour in range(4):
-        snapshot(folder, hour, map(old, (tiered(hour), ordinary(hour))))
+    for hour in range(3):
+        snapshot(folder, hour, [{**one, "local_start_offset": None} for one in (tiered(hour), ordinary(hour))])
     if compacted:
         roll(spark, tmp_path / "roll", folder)
     found = read(spark, tmp_path / "old", folder)
-    assert (rates(found), found.by_broker(), found.unproven) == ({}, {}, 2)
-    snapshot(folder, 4, (tiered(4), ordinary(4)))
+    assert (rates(found), found.by_broker()) == ({}, {})
+    snapshot(folder, 3, (tiered(3), ordinary(3)))
     found = read(spark, tmp_path / "one", folder)
     # The last hour is known of both: the new snapshot has the local start that belongs to its sizes.
-    assert (rates(found), found.unproven) == ({"tiered": 100.0, "ordinary": 100.0}, 1)
+    assert rates(found) == {"tiered": 100.0, "ordinary": 100.0}
     assert {broker: rate.mean for broker, rate in found.by_broker().items()} == {1: 200.0}
-    snapshot(folder, 5, (tiered(5), ordinary(5)))
-    if compacted:
-        roll(spark, tmp_path / "again", folder)
-    found = read(spark, tmp_path / "two", folder)
-    assert (rates(found), found.unproven) == ({"tiered": 100.0, "ordinary": 100.0}, 1)
-
-
-def test_the_live_cluster_shows_which_topics_of_old_snapshots_are_tiered(spark: SparkSession, tmp_path: Path) -> None:
-    from kquota.spark.history import opened
-
-    for hour in range(3):
-        snapshot(tmp_path / "h", hour, map(old, (tiered(hour), ordinary(hour))))
-    live = laid_out([snapshot(tmp_path / "live", 3, (tiered(3), ordinary(3)))], tmp_path / "sizes", ".jsonl")
-    listing = history.listing([tmp_path / "h"])
-    files = laid_out(listing.waiting, tmp_path / "history", ".jsonl")
-    (scratch := tmp_path / "scratch").mkdir()
-    found = opened(Reader(spark=spark, scratch=scratch), listing, files, None, live)
-    assert (rates(found), found.unproven) == ({"ordinary": 100.0}, 1)
-    assert found.by_broker() == {}  # half of its bytes are unknown

@@ -50,6 +50,34 @@ def test_the_error_of_a_jvm_that_does_not_start_has_the_reason(tmp_path: Path) -
         started.gateway()
 
 
+FAKE_JAVA = """#!/bin/sh
+if [ "$2" = -version ]; then
+  printf '    java.home = %s\\n    java.specification.version = 21\\n' "$JAVA_HOME" >&2
+else
+  echo "$2 $HADOOP_CONF_DIR"
+fi
+"""
+
+
+@pytest.mark.parametrize("given", ["conf", "conf:/etc/hadoop", "/etc/hadoop"])
+def test_a_relative_hadoop_configuration_is_in_the_folder_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    (tmp_path / "home" / "bin").mkdir(parents=True)
+    fake = tmp_path / "home" / "bin" / "java"
+    fake.write_text(FAKE_JAVA)
+    fake.chmod(0o755)
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.delenv("KQUOTA_JAVA", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADOOP_CONF_DIR", given)
+    monkeypatch.chdir(tmp_path)
+    found = re.sub("^conf", f"{tmp_path}/conf", given)
+    with jvm.jvm({}, [], tmp_path / "scratch") as started, pytest.raises(Refused) as refused:
+        started.gateway()
+    assert f"{jvm.home()}/jars/*:{found} {found}" in str(refused.value)
+
+
 def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]:
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, str(folder)],

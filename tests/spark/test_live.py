@@ -73,12 +73,13 @@ def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
 ) -> None:
     dead = estimate(kafka_431, tmp_path, [ids[1], 99])
     assert (dead.code, dead.out) == (1, "")
-    assert dead.err.startswith("kquota: error: the plan names dead brokers: 99. Live brokers: ")
+    assert dead.err.startswith("kquota: error: plan: broker 99 is dead (live brokers: ")
     unknown = estimate(kafka_431, tmp_path, [ids[0]], topic="no-such")
     assert (unknown.code, unknown.out, unknown.err) == (
         1,
         "",
-        "kquota: error: the plan names partitions that the cluster does not have: no-such-0. Correct the plan\n",
+        "kquota: error: no live broker reports a replica of 1 partition of the plan: no-such-0. Correct the plan, or "
+        "repair the brokers\n",
     )
 
 

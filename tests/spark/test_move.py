@@ -40,14 +40,14 @@ To copy      91 MB in 1 copy
   (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)
 
 Time         43 s = 3.1 s to start and end + 40 s to copy: 8.52 MB at once, then 100% of the throttle
-               broker 1: 5 MB/s left for copies - 3 MB/s written meanwhile
+               broker 1: 5 MB/s left for copies, minus 3 MB/s written meanwhile
 At least     10 s = (bytes - bytes at once) / throttle
 
 Window       T above        3 MB/s  IN, the highest write rate of one broker (KIP-73)
              T above        6 MB/s  follower traffic + writes to copies, on one broker
 Fetch size   3 brokers x 10.5 MB / 24 MB/s = 1.31 s < 11 s window: holds (KIP-73, with Kafka's defaults)
 
-Disk         not checked on broker 3, because the sizes do not contain disk sizes
+Disk         not checked on broker 3, because the source of sizes has no disk sizes
 
 Other throttles
       4 MB/s  never
@@ -156,7 +156,7 @@ WRONG = {
     "no such file": (["--log-dirs", "x", "--throttle", "5MB/s"], "--log-dirs x: the file does not exist"),
     "no sizes": (
         ["--throttle", "5MB/s"],
-        "no source of sizes is given. Give --bootstrap-server HOST:PORT, --log-dirs FILE",
+        "no source of sizes is given. Give --bootstrap-server HOST:PORT, --cluster NAME, --log-dirs FILE",
     ),
     "two sources of sizes": (
         [*SIZES, "--bootstrap-server", "localhost:1", "--throttle", "5MB/s"],
@@ -233,8 +233,8 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder:
     assert code == 1
     assert "empty: no throttle meets all bounds" in out
     assert err.endswith(
-        "error: no throttle is within the limits: the throttle must be below 10 MB/s (--max-impact, 0.2 of N) and "
-        "above 14.8 MB/s (the deadline, 10 s). Change a limit\n"
+        "error: no throttle is within the limits: the throttle must be at most 10 MB/s (--max-impact, 0.2 of N) and "
+        "at least 14.8 MB/s (the deadline, 10 s). Change a limit\n"
     )
 
 
@@ -248,5 +248,6 @@ def test_an_operators_own_limits_exit_1_after_the_estimate(folder: Path) -> None
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *impact)
     assert (code, "--max-impact, 0.2 of N: NOT MET\n" in out) == (1, True)
     assert err.endswith(
-        "error: the throttle, 50 MB/s, breaks a limit: 20 MB/s (--max-impact, 0.2 of N). Give another --throttle\n"
+        "error: the throttle is 50 MB/s, but it must be at most 20 MB/s (--max-impact, 0.2 of N). "
+        "Give a lower --throttle\n"
     )

@@ -61,6 +61,12 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
         plan_files.opened("x" * 300, tmp_path)
 
 
+def test_a_plan_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    (tmp_path / "plan").write_text("[" * 5_000)
+    with pytest.raises(Invalid, match=r"/plan: .*nested"):
+        plan_files.opened(str(tmp_path / "plan"), tmp_path)
+
+
 def test_a_folder_of_two_formats_and_an_empty_folder(tmp_path: Path) -> None:
     folder = tmp_path / "plan"
     folder.mkdir()
@@ -102,11 +108,11 @@ def test_packed_lines_and_parquet_are_the_same_plan(spark: SparkSession, tmp_pat
 WRONG = {
     "no JSON": ("topic t", "topic t: is not a valid entry of a plan"),
     "cut off": (ENTRY[:30], "is not a valid entry of a plan"),
-    "no topic": ('{"partition":0,"replicas":[1]}', "an entry without a topic"),
+    "no topic": ('{"partition":0,"replicas":[1]}', "an entry has no topic"),
     "no topic's name": ('{"topic":"a b","partition":0,"replicas":[1]}', "a b: is not a valid topic name"),
-    "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry without a partition number"),
+    "no partition": ('{"topic":"t","replicas":[1]}', "t: an entry has no partition number"),
     "negative": ('{"topic":"t","partition":-1,"replicas":[1]}', "t--1: partition must be from 0 to 2147483647"),
-    "no replicas": ('{"topic":"t","partition":1}', "t-1: an entry without replicas"),
+    "no replicas": ('{"topic":"t","partition":1}', "t-1: the entry has no replicas"),
     "empty replicas": ('{"topic":"t","partition":1,"replicas":[]}', "t-1: Partition replica list cannot be empty"),
     "a null broker": ('{"topic":"t","partition":1,"replicas":[1,null]}', "t-1: broker ids must be from 0 to"),
     "a broker twice": ('{"topic":"t","partition":1,"replicas":[1,1]}', "duplicate entries: t-1 has [1, 1]"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kquota.errors import Refused
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes.history import Listing
-from kquota.spark.files import laid_out
+from kquota.spark.files import NOTHING, laid_out
 from kquota.spark.reader import Reader
 from kquota.stores.state import history, usage_files
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
@@ -132,3 +134,15 @@ def test_an_invalid_line_is_left_out(spark: SparkSession, tmp_path: Path) -> Non
     found, _ = job(spark, tmp_path / "u", tmp_path)
     [one] = found.statistics(1.0, [PRODUCER_BYTE_RATE])
     assert (one.most, one.seconds) == (9.0, 70)
+
+
+def test_compacted_usage_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
+    from kquota.spark.usage import opened
+
+    with (tmp_path / "usage-0.parquet").open("wb") as file:
+        file.truncate(100_000_001)
+    here = Listing(rolled=(str(tmp_path),), held=frozenset(), waiting={})
+    reader: Any = Reader(spark=None, scratch=tmp_path, uploads=True)  # type: ignore[arg-type]
+    told = f"usage {tmp_path}: contains more than 100 MB of Parquet, which kquota does not send to a remote Spark. "
+    with pytest.raises(Refused, match=re.escape(f"{told}Leave out spark_master and spark_remote")):
+        opened(reader, here, NOTHING, "2026-11-20")

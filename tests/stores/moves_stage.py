@@ -251,6 +251,12 @@ class OtherHand:
                 self._elect(client)
         until(done, what)
 
+    def controller(self) -> int:
+        """The broker that is the controller of a cluster with ZooKeeper."""
+        assert self.servers.zookeeper is not None
+        with _started(self.servers.zookeeper) as client:
+            return int(json.loads(client.get("/controller")[0])["brokerid"])
+
     def _elect(self, client: KazooClient) -> None:
         before = client.get("/controller_epoch")[0]
         with contextlib.suppress(NoNodeError):

@@ -14,24 +14,30 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
+from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Owner, Purpose, Run, Stamp
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Owner, Purpose, Run, Stamp, Taken
 from kquota.settings.resource import Setting
 from kquota.sizes import snapshot
 from kquota.stores.record import sheet
 from kquota.stores.record.lease import Lock, lock_of
 from kquota.stores.record.memory import RecordMemory, Remembered
-from kquota.stores.state import journal
+from kquota.stores.state import journal, usage_files
 from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.stores.state.past_moves import PastMovesFile
 from kquota.stores.state.process import Holder, holder_of
 from kquota.stores.state.runs import RunFiles
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from kquota.terms import (
+    CONTROLLER_MUTATION_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    PRODUCER_BYTE_RATE,
+    BrokerId,
+    TopicPartition,
+)
 from kquota.throttle.doctor import Sightings
 from tests.sizes.fake import FakeLogDirs
 
@@ -96,21 +102,14 @@ def test_the_journal() -> None:
     must_be("move.journal", b"".join(_lines()))
 
 
-@pytest.mark.parametrize("name", ["move.journal", "version-3.journal", "version-2.journal"])
-def test_journals_on_file_are_read(name: str, tmp_path: Path) -> None:
-    """Versions 2 and 3 are never written again."""
+def test_a_journal_on_file_is_read(tmp_path: Path) -> None:
     expected, stamp = _states()[-1]
     folder = tmp_path / "cluster"
     folder.mkdir()
-    (folder / f"{expected.id}.journal").write_bytes((GOLDEN / name).read_bytes())
+    (folder / f"{expected.id}.journal").write_bytes((GOLDEN / "move.journal").read_bytes())
     (kept,) = RunFiles(tmp_path, "cluster").every().values()
-    if name == "version-2.journal":
-        assert kept.run == replace(expected, owner=None, reason=None, crowded=False)
-        assert kept.run.stamp == Stamp(version=4)
-        assert kept.shared == {}
-    else:
-        assert (kept.run, kept.run.stamp) == (expected, stamp)
-        assert kept.shared == {TOPIC: {1: ALICE}, "zookeeper": {3: BOB, 4: BOB}}
+    assert (kept.run, kept.run.stamp) == (expected, stamp)
+    assert kept.shared == {TOPIC: {1: ALICE}, "zookeeper": {3: BOB, 4: BOB}}
 
 
 def test_a_throttle_without_a_move() -> None:
@@ -126,9 +125,8 @@ def test_a_sheet_of_the_shared_record() -> None:
     encoded = sheet.encode(replace(run, stamp=stamp), "cluster-1")
     assert encoded.parts == {}
     must_be("sheet.json", encoded.sheet)
-    for name in ("sheet.json", "sheet-format-1.json"):
-        read = sheet.decode((GOLDEN / name).read_bytes(), run.id, "cluster-1", lambda _: None)
-        assert (read.run, read.run.stamp, read.parts) == (run, stamp, ())
+    read = sheet.decode((GOLDEN / "sheet.json").read_bytes(), run.id, "cluster-1", lambda _: None)
+    assert (read.run, read.run.stamp, read.parts) == (run, stamp, ())
 
 
 def test_a_sheet_with_its_plan_in_a_separate_part() -> None:
@@ -190,6 +188,29 @@ def test_the_memory_of_a_host_about_the_shared_record(tmp_path: Path) -> None:
     must_be("record.json", (tmp_path / "cluster" / "record.json").read_bytes())
     (tmp_path / "cluster" / "record.json").write_bytes((GOLDEN / "record.json").read_bytes())
     assert memory.recall() == known
+
+
+def test_usage_snapshots(tmp_path: Path) -> None:
+    """Two readings of one cluster: the second line of each bucket covers the time since the first."""
+    readings = [
+        (
+            QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id="billing"),
+            BucketUse(broker="3", used=98_700.5, throttle_ms=4_582.0),
+        ),
+        (
+            QuotaBucket(key=CONTROLLER_MUTATION_RATE, user='größer "u"', client_id="a\tb"),
+            BucketUse(broker="b1:7071", used=None, tokens=-2.25),
+        ),
+        (QuotaBucket(key=PRODUCER_BYTE_RATE, user="idle", client_id=None), BucketUse(broker="3", used=None)),
+    ]
+    lines = []
+    for time in (BEGUN, LATER):
+        path, rows = usage_files.add(tmp_path, "cluster-1", time, readings)
+        assert path is not None
+        assert (path.parent.name, rows) == ("date=2026-03-01", 2)
+        # The compression by gzip is not a contract.
+        lines.append(f"{path.name}\n".encode() + gzip.decompress(path.read_bytes()))
+    must_be("usage.jsonl", b"".join(lines))
 
 
 def test_a_snapshot() -> None:

@@ -147,11 +147,38 @@ def test_a_config_of_wrong_types_is_refused_alone_and_left_out_among_others(data
         cluster.values([Setting.of_topic("t", LEADER_REPLICAS)])
 
 
+BROKER_DEFAULT = "/config/brokers/<default>"
+
+
+def min_insync(value: object) -> object:
+    return {"version": 1, "config": {"min.insync.replicas": value}}
+
+
 @pytest.mark.parametrize("value", ["x", "", "-1", "1_0", "\u0663", 2], ids=repr)
 def test_min_insync_replicas_must_be_a_number_in_a_string(value: object) -> None:
-    cluster, _ = seen({"/config/topics/t": {"version": 1, "config": {"min.insync.replicas": value}}})
-    with pytest.raises(Refused, match=r"/config/topics/t: min\.insync\.replicas is not valid"):
+    cluster, _ = seen({"/config/topics/t": min_insync(value)})
+    with pytest.raises(Refused, match=r"/config/topics/t: min\.insync\.replicas must be a string with a whole number"):
         cluster.minimum_in_sync(["t"])
+
+
+@pytest.mark.parametrize(
+    ("of_topic", "of_brokers", "least"),
+    [(None, None, 1), (None, "2", 2), ("1", "2", 1), ("3", "2", 3), ("3", None, 3)],
+    ids=["unset", "the default of the brokers", "a lower one of the topic", "both", "of the topic"],
+)
+def test_min_insync_replicas_of_a_topic_or_of_all_brokers(
+    of_topic: str | None, of_brokers: str | None, least: int
+) -> None:
+    values = {"/config/topics/t": of_topic, BROKER_DEFAULT: of_brokers}
+    cluster, _ = seen({path: min_insync(value) for path, value in values.items() if value is not None})
+    assert cluster.minimum_in_sync(["t"]) == {"t": least}
+
+
+def test_min_insync_replicas_of_all_brokers_must_be_a_number_in_a_string() -> None:
+    cluster, _ = seen({BROKER_DEFAULT: min_insync("x"), "/config/topics/good": min_insync("2")})
+    assert cluster.minimum_in_sync(["good"]) == {"good": 2}
+    with pytest.raises(Refused, match=f"{BROKER_DEFAULT}: min.insync.replicas must be a string with a whole number"):
+        cluster.minimum_in_sync(["t", "good"])
 
 
 @pytest.mark.parametrize("data", [b"junk", DEEP, {"endpoints": 5}, {"endpoints": [None]}], ids=str)
@@ -310,7 +337,8 @@ PLANTED: dict[str, object] = {
     "not JSON": b"\xff",
     "deep JSON": DEEP,
     "a list": [],
-    "another format": {**SHEET, "format": 3},
+    "an older format": {**SHEET, "format": 1},
+    "a newer format": {**SHEET, "format": 3},
     "another cluster": {**SHEET, "cluster": "d"},
     "another run": with_run(id="other"),
     "an id with a slash": with_run(id="../x"),
@@ -337,13 +365,7 @@ PLANTED: dict[str, object] = {
     "a hash that is a path": with_run(plan={"part": "../../x"}),
     "a hash that is a list": with_run(plan={"part": ["a"]}),
     "a part that is missing": with_run(plan={"part": "0" * 32}),
-    "version 1 without steps": {"version": 1, "run": FIELDS},
-    "version 1 with steps null": {"version": 1, "run": FIELDS, "steps": None},
-    "version 1 with steps in text": {"version": 1, "run": FIELDS, "steps": "3"},
-    "version 1 with endless steps": b'{"version":1,"steps":1e999,"run":' + json.dumps(FIELDS).encode() + b"}",
-    "version 1 of another run": {"version": 1, "run": {**FIELDS, "id": "other"}, "steps": 3},
-    "version 1 with a run in text": {"version": 1, "run": "x", "steps": 3},
-    "too large": b'{"format":1,"x":"' + b"x" * sheet.LARGEST_SHEET + b'"}',
+    "too large": b'{"format":2,"x":"' + b"x" * sheet.LARGEST_SHEET + b'"}',
 }
 
 

@@ -9,8 +9,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
-from kquota.reassign.run import Purpose, Run
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Purpose, Run, Taken
 from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.terms import (
@@ -22,7 +21,7 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-from kquota.throttle.standing import Standing, Where
+from kquota.throttle.standing import BrokerOrDefault, Standing
 
 BEGUN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 LEADER, FOLLOWER = LEADER_REPLICAS, FOLLOWER_REPLICAS
@@ -45,7 +44,7 @@ def rate(value: str, source: str = DYNAMIC_BROKER, *, in_force: bool = True) -> 
     return StoredRate(value=value, source=source, in_force=in_force)
 
 
-def on(broker: int, value: str) -> dict[Where, dict[str, StoredRate]]:
+def on(broker: int, value: str) -> dict[BrokerOrDefault, dict[str, StoredRate]]:
     """The same rate on both sides of one broker."""
     return {BrokerId(broker): {key: rate(value) for key in BOTH_RATES}}
 
@@ -53,10 +52,10 @@ def on(broker: int, value: str) -> dict[Where, dict[str, StoredRate]]:
 def standing(
     partitions: Mapping[str, Sequence[PartitionReplicas]],
     lists: Mapping[tuple[str, str], str] | None = None,
-    limits: Mapping[Where, Mapping[str, StoredRate]] | None = None,
+    limits: Mapping[BrokerOrDefault, Mapping[str, StoredRate]] | None = None,
     *,
     runs: Sequence[Run] = (),
-    misplaced: Mapping[Where, tuple[str, ...]] | None = None,
+    misplaced: Mapping[BrokerOrDefault, tuple[str, ...]] | None = None,
     alive: Sequence[int] = (1, 2, 3),
     release: tuple[int, ...] | None = (4, 1),
     unread_topics: Sequence[str] = (),

@@ -197,8 +197,30 @@ def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:
     waiting = replace(run(HELD, {T0: [1, 3]}), handed_over=frozenset())
     (found,) = findings(standing(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
     assert found.rule == "run-ended"
-    assert "1 of its 1 partitions were never submitted" in found.what
+    assert found.what == "1 of its 1 partition is not submitted yet"
+    assert found.effect == "its throttle is still set on 1 topic and 3 brokers"
     assert found.remedy is Remedy.RESUME_RUN
+
+
+def test_a_finding_about_several_entries_is_in_the_plural() -> None:
+    found = findings(standing(AT_REST, {("t", LEADER): "9:1,9:2"}, RATES))
+    assert [(one.what, one.effect) for one in found if one.rule == "stale-entry"] == [
+        ("9:1,9:2: no such replicas", "take up space, and throttle the replicas if they are created later")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "disables"),
+    [
+        ("0:1,0:1,0:2", "lists an entry twice", False),
+        ("0:1,,0:1", "has an empty entry and lists an entry twice", True),
+        ("0:1,,0:2", "has an empty entry", True),
+    ],
+)
+def test_only_empty_and_invalid_entries_disable_a_throttle(text: str, what: str, disables: bool) -> None:
+    (found,) = findings(standing(MOVING, BOTH_LISTS | {("t", LEADER): text}, RATES))
+    assert (found.what, "disables the throttle" in found.effect) == (what, disables)
+    assert disables or found.effect == "the second entry takes up space, and has no other effect"
 
 
 def test_a_wildcard_lists_every_replica() -> None:

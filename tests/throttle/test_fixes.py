@@ -13,7 +13,7 @@ from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import Sightings, Values, changes, findings, removable, seen
-from kquota.throttle.standing import Standing, Where
+from kquota.throttle.standing import BrokerOrDefault, Standing
 from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, standing
 
 KEYS = (LEADER, FOLLOWER)
@@ -29,7 +29,7 @@ def standings(draw: st.DrawFn) -> Standing:
     """Two topics and three brokers with any throttles, and perhaps an open run that holds some of them."""
     topics = {topic: draw(st.lists(PARTITIONS, min_size=1, max_size=3)) for topic in "ab"}
     lists = {(t, key): draw(TEXTS) for t in "ab" for key in KEYS if draw(st.booleans())}
-    limits: dict[Where, dict[str, StoredRate]] = {}
+    limits: dict[BrokerOrDefault, dict[str, StoredRate]] = {}
     for broker in (1, 2, 3):
         keys = draw(st.sets(st.sampled_from([LEADER_RATE, FOLLOWER_RATE])))
         limits[BrokerId(broker)] = {key: rate(draw(st.sampled_from(["1000", "2000"]))) for key in sorted(keys)}

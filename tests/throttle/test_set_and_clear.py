@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kquota.errors import Busy, Incomplete, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign.run import PAUSED_RATE, Purpose, at_rate
-from kquota.reassign.throttle_writes import Released, Wanted
+from kquota.reassign.throttle_writes import Restoration, WantedValues
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.stores.record.runs import RecordedRuns
@@ -23,6 +23,7 @@ from kquota.throttle import set_and_clear, wanted
 from tests.reassign.fake import MemoryCluster, Ticks
 from tests.reassign.records import alone
 from tests.throttle.stage import FOLLOWER, LEADER, partition
+from tests.watch.fake import CopyingCluster
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 RATE = ByteRate(1000)
@@ -49,11 +50,11 @@ class Desk:
         self.runs = alone(folder)
         self.clock = Ticks()
 
-    def bring(self, wish: Wanted, title: str = TITLE) -> set_and_clear.HeldThrottle:
+    def bring(self, wish: WantedValues, title: str = TITLE) -> set_and_clear.HeldThrottle:
         self.clock.sleep(1)
         return set_and_clear.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
 
-    def die_of(self, setting: Setting, wish: Wanted) -> None:
+    def die_of(self, setting: Setting, wish: WantedValues) -> None:
         """The process dies after it writes this setting and before it reads it back."""
         self.clock.sleep(1)
         change = self.cluster.change
@@ -68,12 +69,15 @@ class Desk:
             patch.setattr(self.cluster, "change", dead)
             set_and_clear.bring(self.cluster, self.runs, self.clock, TITLE, wish, RATE)
 
-    def clear(self) -> Released:
+    def clear(self) -> Restoration:
         return set_and_clear.restore(self.cluster, self.runs, self.clock, self.runs.unfinished())
 
     def recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:
         self.clock.sleep(1)
         return set_and_clear.recover(self.cluster, self.runs, self.clock, broker, RATE)
+
+    def would_recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:
+        return set_and_clear.would_recover(self.cluster, self.runs, self.clock, broker, RATE)
 
     def rejoin(self, name: TopicPartition) -> None:
         now = self.cluster.partitions[name]
@@ -225,7 +229,7 @@ def test_a_pause_leaves_leader_rates_and_continues_with_the_last_rates(
 def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
     run = desk.bring(wanted.whole_topics(["t"], [], None)).run
     assert run is not None
-    with pytest.raises(Refused, match="set no rate"):
+    with pytest.raises(Refused, match="holds no rate"):
         set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, RATE))
 
 
@@ -257,7 +261,7 @@ def test_a_cluster_that_is_lost_during_the_undo_leaves_the_run_open(
         raise Unreachable("the connection was lost")
 
     monkeypatch.setattr(desk.cluster, "change", written)
-    with pytest.raises(Incomplete, match=r"the connection was lost; still set: .* stays open"):
+    with pytest.raises(Incomplete, match=r"the connection was lost; these settings may still be set: .* stays open"):
         desk.bring(WHOLE)
     assert len(desk.runs.unfinished()) == 1
 
@@ -287,7 +291,8 @@ def test_a_list_that_no_broker_can_describe_is_pending_and_the_controllers_do_no
     desk.bring(WHOLE)
     desk.cluster.alive.remove(ONE)
     desk.cluster.undescribed.add("t")
-    assert desk.clear().pending == dict.fromkeys([LEADERS, FOLLOWERS], "could not be read")
+    pending = {setting: str(why) for setting, why in desk.clear().pending.items()}
+    assert pending == dict.fromkeys([LEADERS, FOLLOWERS], "could not be read")
     assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*"}, "the rates of the dead broker are restored"
     desk.cluster.undescribed.clear()
     assert (desk.clear().pending, desk.cluster.configs, desk.runs.unfinished()) == ({}, {}, ())
@@ -473,6 +478,16 @@ BEHIND = {
 }
 
 
+def test_a_returning_broker_is_not_done_while_a_recorded_run_cannot_be_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RecordedRuns, "unreadable", ("20260301T123000Z-6a6b28d658e6",))
+    writes = desk.cluster.writes
+    with pytest.raises(Refused, match="run 20260301T123000Z-6a6b28d658e6 cannot be read, and may hold this throttle"):
+        desk.recover()
+    assert desk.cluster.writes == writes
+
+
 def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: Desk) -> None:
     desk.cluster.configs = {LEADERS: "0:1"}
     first = desk.recover()
@@ -492,6 +507,32 @@ def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: D
     assert third.done
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({LEADERS: "0:1"}, ())
     assert desk.recover().done
+
+
+def test_a_dry_run_of_a_recovery_shows_what_the_recovery_writes(desk: Desk) -> None:
+    """At the start, after one replica has caught up while another one falls behind, after the last one, and after the
+    end."""
+    desk.cluster.configs = {LEADERS: "0:1"}
+    one, two, other = TopicPartition("t", 1), TopicPartition("t", 2), TopicPartition("u", 0)
+    for rejoining in ([], [one], [two, other], []):
+        for name in rejoining:
+            desk.rejoin(name)
+        if rejoining == [one]:
+            desk.cluster.partitions[other] = partition(1, 3, isr=[1])
+        writes, would = desk.cluster.writes, desk.would_recover()
+        assert desk.cluster.writes == writes
+        did = desk.recover()
+        shown = would.behind, would.changes, would.restoration.restored
+        assert shown == (did.behind, did.changes, did.restoration.restored)
+    assert desk.cluster.configs == {LEADERS: "0:1"}
+
+
+def test_a_dry_run_of_a_recovery_leaves_out_a_broker_that_does_not_answer(desk: Desk) -> None:
+    cluster = desk.cluster
+    desk.cluster = CopyingCluster(alive=cluster.alive, partitions=cluster.partitions, unreadable={"2"})
+    would, did = desk.would_recover(), desk.recover()
+    assert (would.changes, would.unlimited) == (did.changes, did.unlimited)
+    assert did.unlimited == (TWO,)
 
 
 def test_a_dead_broker_gets_its_rate_when_it_returns(desk: Desk) -> None:

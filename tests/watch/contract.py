@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.port import LogReader
+from kquota.watch.reading import ReplicaLogs, WantedLogs
 
 ONE, TWO, THREE, NOBODY = BrokerId(1), BrokerId(2), BrokerId(3), BrokerId(99)
+BROKERS = (ONE, TWO, THREE)
 BYTES = 50_000
 
 
@@ -37,32 +39,59 @@ class LogReaderContract:
         return stage.filled(f"watch-{uuid.uuid4().hex[:8]}", (1, 2), BYTES)
 
     def test_a_follower_reports_its_own_log(self, stage: LogStage, partition: TopicPartition) -> None:
-        replicas = [(partition, ONE), (partition, TWO)]
-        found = stage.reader.read(replicas, replicas)
-        leader, follower = found.logs[partition, ONE], found.logs[partition, TWO]
-        assert leader.size == follower.size >= BYTES
-        assert leader.end == follower.end
-        assert leader.end is not None and leader.end > 0
+        found = stage.reader.read([wanted(partition, (ONE, TWO), (ONE, TWO))], BROKERS)
+        leader, follower = (partition, ONE), (partition, TWO)
+        size, end = size_of(found, leader), found.end(leader)
+        assert size is not None and size >= BYTES
+        assert end is not None and end > 0
+        assert (size_of(found, follower), found.end(follower)) == (size, end)
         assert (found.futures, found.silent) == ({}, {})
 
     def test_offsets_are_read_only_where_they_are_asked_for(self, stage: LogStage, partition: TopicPartition) -> None:
-        found = stage.reader.read([(partition, ONE), (partition, TWO)], [(partition, TWO)])
-        assert found.logs[partition, ONE].end is None
-        assert found.logs[partition, TWO].end is not None
+        found = stage.reader.read([wanted(partition, (ONE, TWO), (TWO,))], BROKERS)
+        assert found.end((partition, ONE)) is None
+        assert found.end((partition, TWO)) is not None
 
     def test_a_broker_without_the_replica_has_no_log_of_it(self, stage: LogStage, partition: TopicPartition) -> None:
-        found = stage.reader.read([(partition, THREE)], [(partition, THREE)])
-        assert (found.logs, found.silent) == ({}, {})
+        found = stage.reader.read([wanted(partition, (THREE,), (THREE,))], BROKERS)
+        assert (size_of(found, (partition, THREE)), found.end((partition, THREE)), found.silent) == (None, None, {})
         assert {broker for broker, _ in found.dirs} == {THREE}
 
     def test_the_log_dir_of_a_replica_is_one_of_its_broker(self, stage: LogStage, partition: TopicPartition) -> None:
-        found = stage.reader.read([(partition, ONE)], [])
-        space = found.dirs[ONE, found.logs[partition, ONE].log_dir]
-        assert space.error is None
+        found = stage.reader.read([wanted(partition, (ONE,), ())], BROKERS)
+        [place] = [place for place, topics in found.by_dir.items() if partition.topic in topics]
+        space = found.dirs[place]
+        assert (place[0], space.error) == (ONE, None)
         assert space.usable is None or space.usable > 0
 
+    def test_only_the_given_brokers_are_asked(self, stage: LogStage, partition: TopicPartition) -> None:
+        found = stage.reader.read([wanted(partition, (ONE, TWO), (ONE, TWO))], [TWO])
+        assert set(found.sizes) == set(found.ends) == {TWO}
+        assert found.silent == {}
+
+    def test_a_request_changes_with_its_partitions(self, stage: LogStage, partition: TopicPartition) -> None:
+        reader = stage.reader
+        first = wanted(partition, (ONE,), (ONE,))
+        one, again = reader.read([first], BROKERS), reader.read([first], BROKERS)
+        assert (one.by_dir, one.ends, one.silent) == (again.by_dir, again.ends, again.silent)
+        found = reader.read([wanted(partition, (TWO,), ())], BROKERS)
+        assert set(found.sizes) == {TWO}
+        assert found.end((partition, TWO)) is None
+
     def test_a_broker_that_does_not_answer_is_silent(self, stage: LogStage, partition: TopicPartition) -> None:
-        found = stage.reader.read([(partition, ONE), (partition, NOBODY)], [(partition, ONE), (partition, NOBODY)])
+        found = stage.reader.read([wanted(partition, (ONE, NOBODY), (ONE, NOBODY))], [*BROKERS, NOBODY])
         assert found.silent.keys() == {NOBODY}
         assert found.silent[NOBODY]
-        assert found.logs.keys() == {(partition, ONE)}
+        assert found.sizes.keys() == {ONE}
+
+
+def wanted(partition: TopicPartition, sizes: Collection[BrokerId], ends: Collection[BrokerId]) -> WantedLogs:
+    """The logs of one partition on these brokers."""
+    numbers = (partition.partition,)
+    return WantedLogs(partition.topic, dict.fromkeys(sizes, numbers), dict.fromkeys(ends, numbers))
+
+
+def size_of(logs: ReplicaLogs, replica: ReplicaId) -> int | None:
+    """The bytes of a log, if they are known."""
+    (topic, number), broker = replica
+    return logs.sizes.get(broker, {}).get(topic, {}).get(number)

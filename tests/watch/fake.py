@@ -5,9 +5,11 @@ Gaps: every broker has one log dir, offsets are bytes, leaders never change, and
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from kquota.reassign.moves import PartitionReplicas
 from kquota.settings.resource import Setting
@@ -21,10 +23,18 @@ from kquota.terms import (
     ReplicaId,
     TopicPartition,
 )
-from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
+from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
 from tests.reassign.fake import MemoryCluster
 
 _STEP = 0.5
+_ROUNDS = 4
+"""The number of times that copies get a share of what the others did not need."""
+_Going: TypeAlias = tuple[TopicPartition, BrokerId | None, BrokerId]
+"""A running copy: its partition, its leader and its destination."""
+# A move has the same throttles in thousands of steps.
+_entries = functools.cache(entries)
+_of_broker = functools.cache(Setting.of_broker)
+_of_topic = functools.cache(Setting.of_topic)
 
 
 @dataclass(kw_only=True)
@@ -33,13 +43,17 @@ class CopyingCluster(MemoryCluster):
 
     The configs of topics in `unreadable` cannot be read.
 
-    With `lumps`, a throttled broker takes a quota window of 11 s at once, like a broker with a wide pipe.
+    With `lumps`, a throttled broker takes a quota window of 11 s at once, like a broker with a wide pipe. With `fair`,
+    the links of a broker share its throttle, and the copies of a link share its part, as fetchers do. Otherwise the
+    first copy gets all of it. `slow` are the bytes per second that a destination writes to its disk for each copy.
     """
 
     sizes: dict[ReplicaId, int] = field(default_factory=dict)
     producers: dict[TopicPartition, int] = field(default_factory=dict)
     pipe: int = 1_000_000_000
     lumps: bool = False
+    fair: bool = False
+    slow: dict[BrokerId, int] = field(default_factory=dict)
     usable: dict[BrokerId, int] = field(default_factory=dict)
     errors: dict[BrokerId, str] = field(default_factory=dict)
     futures: dict[ReplicaId, int] = field(default_factory=dict)
@@ -56,26 +70,29 @@ class CopyingCluster(MemoryCluster):
         self.sizes |= {(name, broker): size for broker in there}
         self.producers[name] = writes
 
-    def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
+    def read(self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId]) -> ReplicaLogs:
         """The logs, as `LogReader` has them."""
         self.asked += 1
-        brokers = {broker for _, broker in replicas}
-        silent = {b: self.mute.get(b, "no answer") for b in brokers if b in self.mute or b not in self.alive}
-        wanted = set(ends)
+        asked = {broker for one in wanted for broker in one.sizes if broker in brokers}
+        silent = {b: self.mute.get(b, "no answer") for b in asked if b in self.mute or b not in self.alive}
+        logs: defaultdict[tuple[BrokerId, str], dict[str, dict[int, int]]] = defaultdict(dict)
+        ends: defaultdict[BrokerId, dict[str, dict[int, int]]] = defaultdict(dict)
+        futures: dict[ReplicaId, FutureLog] = {}
+        for broker in sorted(asked - silent.keys()):
+            for one in wanted:
+                found = {n: self.sizes.get((TopicPartition(one.topic, n), broker)) for n in one.sizes.get(broker, ())}
+                known = {number: size for number, size in found.items() if size is not None}
+                logs[broker, "/data"][one.topic] = known
+                ends[broker][one.topic] = {n: known[n] for n in one.ends.get(broker, ()) if n in known}
+                replicas = [(TopicPartition(one.topic, n), broker) for n in found]
+                futures |= {r: FutureLog(self.futures[r], "/other") for r in replicas if r in self.futures}
         return ReplicaLogs(
-            logs={
-                (name, broker): ReplicaLog(size, size if (name, broker) in wanted else None, "/data")
-                for (name, broker) in replicas
-                if (size := self.sizes.get((name, broker))) is not None and broker not in silent
-            },
-            futures={
-                replica: ReplicaLog(size, None, "/other")
-                for replica, size in self.futures.items()
-                if replica in set(replicas) and replica[1] not in silent
-            },
+            by_dir=logs,
+            ends=ends,
+            futures=futures,
             dirs={
                 (broker, "/data"): DirSpace(self.usable.get(broker), self.errors.get(broker))
-                for broker in brokers - silent.keys()
+                for broker in asked - silent.keys()
             },
             silent=silent,
         )
@@ -98,10 +115,14 @@ class CopyingCluster(MemoryCluster):
                 for broker in now.isr:
                     self.sizes[name, broker] += round(rate * step)
         budgets = self._budgets(at, step)
+        going = [
+            (name, now.leader, broker)
+            for name, now in sorted(self.partitions.items())
+            for broker in now.adding
+            if now.leader in self.alive and broker in self.alive and (name, broker) not in self.stuck
+        ]
+        self._copy(going, budgets, step)
         for name, now in sorted(self.partitions.items()):
-            for broker in now.adding:
-                if now.leader is not None and broker in self.alive and now.leader in self.alive:
-                    self._copy(name, now.leader, broker, budgets, step)
             if now.adding and set(now.adding) <= set(now.isr) | self._caught_up(name, now):
                 self.finish(name)
 
@@ -120,23 +141,45 @@ class CopyingCluster(MemoryCluster):
 
     def _copy(
         self,
-        name: TopicPartition,
-        leader: BrokerId,
-        broker: BrokerId,
+        going: Sequence[_Going],
         budgets: dict[tuple[BrokerId, str], float],
         step: float,
     ) -> None:
-        if (name, broker) in self.stuck:
-            return
-        self.sizes.setdefault((name, broker), 0)
-        missing = self.sizes[name, leader] - self.sizes[name, broker]
-        limits = [(leader, LEADER_RATE, LEADER_REPLICAS), (broker, FOLLOWER_RATE, FOLLOWER_REPLICAS)]
-        limited = [(b, key) for b, key, kind in limits if self._listed(name, b, kind) and (b, key) in budgets]
-        most = min([self.pipe * step, *(budgets[one] for one in limited)])
-        came = max(0, min(missing, round(most)))
-        self.sizes[name, broker] += came
-        for one in limited:
-            budgets[one] -= came
+        pipes = {copy: self.slow.get(copy[2], self.pipe) * step for copy in going}
+        limits = {copy: [one for one in self._limits(*copy) if one in budgets] for copy in going}
+        for _ in range(_ROUNDS if self.fair else 1):
+            shares = self._shares(limits, budgets) if self.fair else {}
+            for copy in going:
+                name, _, broker = copy
+                most = shares.get(copy) if self.fair else [budgets[one] for one in limits[copy]]
+                came = 0 if most is None else min(self._missing(*copy), round(min([pipes[copy], *most])))
+                self.sizes[name, broker] = self.sizes.get((name, broker), 0) + came
+                pipes[copy] -= came
+                for one in limits[copy]:
+                    budgets[one] -= came
+
+    def _shares(
+        self, limits: Mapping[_Going, Sequence[tuple[BrokerId, str]]], budgets: Mapping[tuple[BrokerId, str], float]
+    ) -> dict[_Going, list[float]]:
+        """The bytes that each throttle of an unfinished copy permits in one round."""
+        hungry = [copy for copy in limits if self._missing(*copy)]
+        copies = Counter((leader, broker) for _, leader, broker in hungry)
+        links = {(leader, broker): limits[name, leader, broker] for name, leader, broker in hungry}
+        sharing = Counter(one for those in links.values() for one in those)
+        return {
+            copy: [budgets[one] / sharing[one] / copies[copy[1], copy[2]] for one in limits[copy]] for copy in hungry
+        }
+
+    def _missing(self, name: TopicPartition, leader: BrokerId | None, broker: BrokerId) -> int:
+        return 0 if leader is None else max(0, self.sizes[name, leader] - self.sizes.get((name, broker), 0))
+
+    def _limits(
+        self, name: TopicPartition, leader: BrokerId | None, broker: BrokerId
+    ) -> Iterator[tuple[BrokerId, str]]:
+        """The throttles of a copy."""
+        for one, key, kind in ((leader, LEADER_RATE, LEADER_REPLICAS), (broker, FOLLOWER_RATE, FOLLOWER_REPLICAS)):
+            if one is not None and self._listed(name, one, kind):
+                yield one, key
 
     def _budgets(self, at: float, step: float) -> dict[tuple[BrokerId, str], float]:
         """The bytes that each throttled side may still send or receive in this step."""
@@ -148,7 +191,7 @@ class CopyingCluster(MemoryCluster):
         found: dict[tuple[BrokerId, str], float] = {}
         for broker in self.alive:
             for key in (LEADER_RATE, FOLLOWER_RATE):
-                value = self.configs.get(Setting.of_broker(broker, key))
+                value = self.configs.get(_of_broker(broker, key))
                 if value is not None:
                     most = int(value) - (followed[broker] if key == LEADER_RATE else 0.0)
                     begins = int(at // 11) != int((at - _STEP) // 11) or at == 0
@@ -156,7 +199,7 @@ class CopyingCluster(MemoryCluster):
         return found
 
     def _listed(self, name: TopicPartition, broker: BrokerId, key: str) -> bool:
-        return f"{name.partition}:{broker}" in entries(self.configs.get(Setting.of_topic(name.topic, key)))
+        return f"{name.partition}:{broker}" in _entries(self.configs.get(_of_topic(name.topic, key)))
 
     def throttle(self, rate: int, brokers: Collection[int]) -> None:
         """Throttles every running move, as `--execute` does."""

@@ -13,7 +13,7 @@ from kquota.stores.admin.replica_logs import WireReplicaLogs
 from kquota.terms import TopicPartition
 from kquota.watch.port import LogReader
 from tests.stores.moves_stage import OtherHand, until
-from tests.watch.contract import LogReaderContract, LogStage
+from tests.watch.contract import LogReaderContract, LogStage, size_of, wanted
 from tests.watch.fake import CopyingCluster
 from tests.watch.stage import brokers
 
@@ -41,9 +41,11 @@ class BrokerStage:
         partition = TopicPartition(self.hand.topic({0: replicas}, size=size, name=name), 0)
 
         def even() -> bool:
-            every = [(partition, broker) for broker in brokers(*replicas)]
-            logs = self.reader.read(every, every).logs
-            return len(logs) == len(every) and len({log[:2] for log in logs.values()}) == 1
+            every = brokers(*replicas)
+            logs = self.reader.read([wanted(partition, every, every)], every)
+            sizes = {size_of(logs, (partition, broker)) for broker in every}
+            ends = {logs.end((partition, broker)) for broker in every}
+            return len(sizes) == len(ends) == 1 and None not in sizes | ends
 
         until(even, "every replica has everything")
         return partition

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
-from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId
+from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RATE, BrokerId
 from kquota.watch.observation import MoveWatch
 from kquota.watch.symptom import (
     CaughtReplica,
@@ -21,13 +21,16 @@ from kquota.watch.symptom import (
     IdleLogDir,
     LastPartition,
     NoLeader,
+    NotBegun,
     NothingArrives,
     NotStarted,
+    RunOpen,
     StarvedCopies,
     Symptom,
     ThrottleLeft,
     ThrottleSide,
 )
+from tests.stores.record.hosts import RUN
 from tests.watch.stage import MB, Watched, brokers, name
 
 THREE = BrokerId(3)
@@ -92,15 +95,40 @@ def never_created(stage: Watched) -> None:
     stage.cluster.stuck.add((name(0), THREE))
 
 
+def idle_controller(stage: Watched) -> None:
+    stage.on_zookeeper = True
+    running(stage)
+    stage.cluster.stuck.add((name(0), THREE))
+    stage.cluster.idle.add(name(0))
+
+
 def between_log_dirs(stage: Watched) -> Plan:
     stage.topic(1)
     stage.cluster.futures[name(0), BrokerId(1)] = 10 * MB
     return Plan(targets={name(0): brokers(1, 2)}, log_dirs={(name(0), BrokerId(1)): "/other"})
 
 
+def throttled_log_dirs(stage: Watched) -> Plan:
+    stage.cluster.configs[Setting.of_broker(BrokerId(1), LOG_DIR_RATE)] = "7"
+    return between_log_dirs(stage)
+
+
 def small(stage: Watched) -> Plan:
     stage.topic(1, size=MB)
     return stage.drain(1, throttle=MB)
+
+
+def recorded(stage: Watched) -> Plan:
+    plan = small(stage)
+    stage.runs.begin(replace(RUN, plan=plan, handed_over=frozenset(plan.targets)))
+    return plan
+
+
+def unthrottled(stage: Watched) -> Plan:
+    """Another throttle lists the partition of the run."""
+    plan = small(stage)
+    stage.runs.begin(replace(RUN, plan=plan, handed_over=frozenset(plan.targets), taken={}, rate=None))
+    return plan
 
 
 CASES: dict[str, tuple[Case, Symptom]] = {
@@ -128,6 +156,10 @@ CASES: dict[str, tuple[Case, Symptom]] = {
         Case(make=never_created, seconds=2),
         NotStarted(broker=THREE, copies=1, first=name(0), seconds=14.0),
     ),
+    "a controller that does not begin the move": (
+        Case(make=idle_controller, seconds=2),
+        NotBegun(partitions=1, first=name(0), seconds=14.0),
+    ),
     "full disk": (
         Case(make=running, then=lambda s: s.cluster.usable.update({THREE: 5 * MB}), seconds=1),
         FullDisk(broker=THREE, log_dir="/data", usable=5 * MB, left=100 * MB - 13 * MB, error=None),
@@ -141,9 +173,15 @@ CASES: dict[str, tuple[Case, Symptom]] = {
         LastPartition(run=None, partition=name(2), destination=THREE, left=10 * MB, seconds=72.0, seconds_left=None),
     ),
     "finished, throttle still set": (Case(make=small, seconds=1), ThrottleLeft(run=None)),
+    "finished, run and throttle still there": (Case(make=recorded, seconds=1), ThrottleLeft(run=RUN.id)),
+    "finished, run without a throttle still open": (Case(make=unthrottled, seconds=1), RunOpen(run=RUN.id)),
     "a log dir without progress": (
         Case(make=between_log_dirs, seconds=24),
-        IdleLogDir(partition=name(0), broker=BrokerId(1), log_dir="/other", seconds=36.0),
+        IdleLogDir(partition=name(0), broker=BrokerId(1), log_dir="/other", seconds=36.0, rate=None),
+    ),
+    "a log dir under a throttle": (
+        Case(make=throttled_log_dirs, seconds=24),
+        IdleLogDir(partition=name(0), broker=BrokerId(1), log_dir="/other", seconds=36.0, rate=7),
     ),
     "a healthy replica caught by the throttle": (
         Case(make=with_a_healthy_replica, then=out_of_sync, seconds=6),
@@ -189,6 +227,15 @@ def test_a_throttled_list_that_cannot_be_read_keeps_its_last_value(stage: Watche
     assert ThrottleLeft in kinds(stage, watch, 2)
     stage.cluster.unreadable.add("orders")
     assert ThrottleLeft in kinds(stage, watch, 60)
+
+
+def test_a_throttle_that_outlives_its_run_is_not_the_throttle_of_this_run(stage: Watched) -> None:
+    """Another run still lists the partition, so the ended run cannot be continued to restore it."""
+    watch = stage.watch(recorded(stage))
+    assert ThrottleLeft(run=RUN.id) in stage.look(watch, 2).symptoms
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(run, finished=stage.clock.now()))
+    assert stage.look(watch, 2).symptoms == (ThrottleLeft(run=None),)
 
 
 def kinds(stage: Watched, watch: MoveWatch, seconds: float) -> set[type[Symptom]]:

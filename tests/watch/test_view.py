@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
-from kquota.watch.link_pace import Trend, time_left
-from kquota.watch.reading import WatchedMove, copies, shrunk
-from kquota.watch.symptom import NotStarted
+from kquota.watch.copies import PlannedCopies, copies
+from kquota.watch.link_pace import Trend
+from kquota.watch.reading import WatchedMove, shrunk
+from kquota.watch.symptom import DestinationDown, NotStarted
 from tests.watch.stage import MB, Watched, brokers, name
 
 
@@ -147,6 +148,23 @@ def test_the_slowest_copy_is_the_one_without_progress(stage: Watched) -> None:
     assert (slowest.partition, slowest.left, slowest.seconds) == (name(1), 50 * MB, None)
 
 
+def test_bytes_from_before_the_first_answer_of_a_broker_are_not_progress(stage: Watched) -> None:
+    stage.topic(1, size=200 * MB)
+    stage.drain(1, throttle=MB)
+    stage.clock.sleep(30)
+    stage.cluster.mute[BrokerId(3)] = "no answer"
+    watch = stage.watch()
+    watch.look()
+    stage.cluster.mute.clear()
+    [unknown] = stage.look(watch, 10).view.moves[0].destinations
+    assert unknown.slowest is not None
+    assert (unknown.slowest.left, unknown.slowest.seconds) == (160 * MB, None)
+    [known] = stage.look(watch, 70).view.moves[0].destinations
+    assert known.slowest is not None
+    assert known.slowest.left == 90 * MB
+    assert known.slowest.seconds == pytest.approx(90, rel=0.01)
+
+
 def test_a_plan_counts_partitions_that_are_done_already(stage: Watched) -> None:
     stage.topic(2)
     plan = stage.drain(2, throttle=5 * MB)
@@ -197,7 +215,8 @@ def test_only_a_copy_that_was_submitted_can_be_cancelled(
     stage.topic(1)
     reading = stage.look(stage.watch(), 0).reading
     move = WatchedMove(run="r", targets={name(0): brokers(1, 3)}, submitted=submitted)
-    assert len(list(copies((move,), reading, known))) == count
+    planned = PlannedCopies().again((move,), reading.topics, known)
+    assert len(list(copies(planned, reading))) == count
 
 
 def test_a_copy_of_a_partition_without_a_leader_keeps_its_bytes(stage: Watched) -> None:
@@ -239,6 +258,32 @@ def test_a_copy_between_log_dirs_keeps_the_move_running(stage: Watched) -> None:
     assert (found.ended, found.view.moves[0].log_dirs) == (True, 0)
 
 
+@pytest.mark.parametrize("lost", ["silent", "dead"])
+def test_a_copy_between_log_dirs_of_a_broker_that_does_not_answer_has_not_ended(stage: Watched, lost: str) -> None:
+    stage.topic(1)
+    copy = (name(0), BrokerId(1))
+    watch = stage.watch(Plan(targets={name(0): brokers(1, 2)}, log_dirs={copy: "/other"}))
+    if lost == "silent":
+        stage.cluster.mute[BrokerId(1)] = "no answer"
+    else:
+        stage.cluster.lose(1)
+    found = stage.look(watch, 1)
+    assert (found.ended, found.view.moves[0].log_dirs) == (False, 1)
+    [symptom] = found.symptoms
+    assert isinstance(symptom, DestinationDown)
+    assert (symptom.broker, symptom.copies) == (1, 1)
+
+
+@pytest.mark.parametrize("silent", [(), (3,), (4,)])
+def test_follower_traffic_counts_once_whichever_destination_is_silent(stage: Watched, silent: tuple[int, ...]) -> None:
+    stage.topic(1, writes=MB)
+    stage.cluster.stuck |= {(name(0), broker) for broker in brokers(3, 4)}
+    stage.move({name(0): brokers(1, 2, 3, 4)}, throttle=5 * MB)
+    stage.cluster.mute.update(dict.fromkeys(brokers(*silent), "no answer"))
+    [leader] = [one for one in stage.look(stage.watch(), 10).view.brokers if one.broker == 1]
+    assert leader.sent == MB
+
+
 def test_moves_of_others_are_watched_when_they_start(stage: Watched) -> None:
     stage.topic(3, topic="orders")
     stage.topic(1, topic="audit")
@@ -256,16 +301,6 @@ def test_each_reading_asks_for_the_logs_once(stage: Watched) -> None:
     stage.drain(2, throttle=MB)
     stage.look(stage.watch(), 40)
     assert stage.cluster.asked == 41
-
-
-@given(left=st.one_of(st.none(), st.integers(0, 10**15)), net=st.floats(-1e12, 1e12))
-def test_time_left_is_unknown_rather_than_infinite_or_negative(left: int | None, net: float) -> None:
-    seconds = time_left(left, net)
-    if left is None or (left and net <= 0):
-        assert seconds is None
-    else:
-        assert seconds is not None and seconds >= 0
-        assert (seconds == 0) == (left == 0)
 
 
 @given(

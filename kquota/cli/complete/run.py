@@ -18,7 +18,9 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The maximum number of seconds that a TAB waits for the cluster. KQUOTA_COMPLETE_SECONDS overrides it."""
+"""The maximum number of seconds that a TAB waits for the cluster. `KQUOTA_COMPLETE_SECONDS` overrides it with a number
+below 60.
+"""
 
 
 def run(options: CompleteOptions) -> Lines:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from kquota.cli.output import Answer, Part, Row, hidden, key, spread
@@ -114,7 +115,7 @@ class AlteredQuotas(Answer):
 
 
 def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --bootstrap-server, with numbers as Java prints doubles."""
+    """Yield the lines of --describe over --bootstrap-server, with each limit as Java prints a double."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
         yield f"Quota configs for {_admin_words(entity)} are {pairs}"
@@ -148,8 +149,8 @@ def entity_words(entity: Entity) -> str:
 
 
 def java_double(value: float) -> str:
-    """Format a number like Java's Double.toString: always with a decimal point, and with an exponent if its absolute
-    value is at least 10^7 or less than 10^-3.
+    """Format a number like Java's Double.toString. A finite number has a decimal point. It has an exponent if its
+    absolute value is at least 10^7, or less than 10^-3 but not 0.
 
     >>> java_double(1024.0), java_double(10_000_000.0), java_double(12.5), java_double(math.inf)
     ('1024.0', '1.0E7', '12.5', 'Infinity')
@@ -158,10 +159,5 @@ def java_double(value: float) -> str:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        digits = mantissa.removesuffix(".0").lstrip("-")
-        sign = "-" if value < 0 else ""
-        whole, _, part = digits.partition(".")
-        return f"{sign}{whole[0]}.{(whole[1:] + part).rstrip('0') or '0'}E{len(whole) - 1}"
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"

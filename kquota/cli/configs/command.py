@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Final
 import typer
 
 from kquota.cli import commands
-from kquota.cli.actions import StrictCommand, flag, value
+from kquota.cli.actions import StrictCommand
 from kquota.cli.connection import ThroughControllers
-from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
+from kquota.cli.options import Output, TableFormat, WritingOptions, Yes, flag, value
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
-EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Exit codes: 0 done; 1 failed
-or refused; 2 wrong usage.
+EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs, if the connection can show
+them. Exit codes: 0 done; 1 failed or refused; 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -29,7 +29,6 @@ HEADINGS: Final = {
     "--user": "Entity, short forms",
     "--dry-run": "Dry run and output",
 }
-"""The help's headings, each by the first option below it."""
 
 DEFAULT_NAME: Final = "\0"
 """The name of a default entity in a list of names. It cannot be a real name, because no argument can contain a NUL."""

@@ -1,4 +1,4 @@
-"""Config names from drafts of KIP-599 that Kafka never shipped, and the current configs that have the same effect."""
+"""Config names that were in drafts of KIP-599 but never shipped, and the current configs that have the same effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RATE: Final = "controller_mutations_rate"
 _BURST: Final = re.compile(r"controller_mutations?_burst|quota\.(?:partition|controller)[._]mutations?[._]burst")
 _CLUSTER_WIDE: Final = re.compile(r"quota\.(?:partition|controller)[._]mutations?[._].*")
 _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
-"""Kafka's defaults: controller.quota.window.num samples of controller.quota.window.size.seconds."""
+"""Kafka's defaults: `controller.quota.window.num` samples of `controller.quota.window.size.seconds`."""
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
@@ -35,7 +35,11 @@ def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
     Raises Invalid for a name that has no current equivalent, and for a key that is given under both names.
     """
     for key in given:
-        _must_have_shipped(key, None, None, option)
+        if _BURST.fullmatch(key) or _CLUSTER_WIDE.fullmatch(key):
+            raise Invalid(
+                f"{option}: {key} was in a draft of KIP-599 and never shipped, so it is not set anywhere. Leave out "
+                f"{key}"
+            )
     if _RATE not in given:
         return tuple(given)
     if CONTROLLER_MUTATION_RATE in given:
@@ -49,7 +53,7 @@ def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(CONTROLLER_MUTATION_RATE if key == _RATE else key for key in given)
 
 
-def _must_have_shipped(key: str, value: str | None, rate: str | None, option: str) -> None:
+def _must_have_shipped(key: str, value: str, rate: str | None, option: str) -> None:
     if _BURST.fullmatch(key):
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. The burst is controller_mutation_rate x "
@@ -57,17 +61,18 @@ def _must_have_shipped(key: str, value: str | None, rate: str | None, option: st
             f"{_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
-        wanted = f"={value}" if _number(value) else ""
+        wanted = value if _number(value) else "RATE"
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. "
             "To limit each user that has no rate, use "
-            f"--add-config {CONTROLLER_MUTATION_RATE}{wanted} with --user-defaults"
+            f"--add-config {CONTROLLER_MUTATION_RATE}={wanted} with --user-defaults"
         )
 
 
 def _burst(burst: float | None, rate: float | None) -> str:
-    """Return the sentence about the configs that give a burst: a rate with Kafka's default windows if no rate is given,
-    otherwise windows.
+    """Return the sentence about the configs that give a burst. If `burst` is None (unknown), the sentence has an
+    example. Otherwise, it has a rate for Kafka's default windows if `rate` is None, or the number of windows for
+    `rate`.
     """
     set_windows = "Set the last two in the properties of every controller, or of every broker with ZooKeeper"
     if burst is None:

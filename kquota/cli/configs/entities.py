@@ -15,7 +15,9 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 _KINDS: Final = tuple(ENTITIES)
 _CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argument"
 Named: TypeAlias = Mapping[str, Name | Every]
-"""Entity types with their names, in the order of the command line. A name is EVERY if only the type was given."""
+"""Entity types with their names: those of --entity-type in the order of the command line, those of short forms in
+Kafka's order, but names before defaults. A name is EVERY if only the type was given.
+"""
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
@@ -55,7 +57,10 @@ def _must_be_types(types: Sequence[str]) -> None:
             one_of = f"the entity type must be one of {', '.join(_KINDS)} {_CONNECTION}"
             raise Invalid(f"Invalid entity type {kind}, {one_of}{hint}")
     if not types:
-        raise Invalid(f"At least one entity type must be specified: --entity-type with one of {', '.join(_KINDS)}")
+        raise Invalid(
+            f"At least one entity type must be specified: give --entity-type with one of {', '.join(_KINDS)}, or a "
+            "short form, for example --user NAME"
+        )
     if len(set(types)) < len(types):
         twice = dict.fromkeys(kind for kind in types if types.count(kind) > 1)
         raise Invalid(f"Duplicate entity type(s) specified: {','.join(twice)}")
@@ -104,7 +109,7 @@ def must_be_named(entities: Named) -> None:
 def _must_be_a_name(kind: str, name: str) -> str:
     if name == "":
         instead = ". Use --entity-default for the default entity" if ENTITIES[kind].has_default else ""
-        raise Invalid(f"--entity-name for {kind} is empty{instead}")
+        raise Invalid(f"The entity name for {kind} is empty{instead}")
     if ENTITIES[kind].of_broker and not (name.isascii() and name.isdigit()):
         raise Invalid(f"The entity name for {kind} must be a valid integer broker id, but it is: {name}")
     if kind == IPS and not is_ip_or_host(name):

@@ -62,7 +62,7 @@ def pairs_in(path: Path) -> Mapping[str, str]:
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """Parse the values of --delete-config, for example `k,k`. Raises Invalid for an empty, invalid or repeated key."""
+    """Parse the values of --delete-config, for example `a,b`. Raises Invalid for an empty, invalid or repeated key."""
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]

@@ -11,7 +11,7 @@ from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import say
 from kquota.cli.rates import warn_if_low
 from kquota.errors import Invalid
-from kquota.measure import human_rate
+from kquota.measure import rate_in_full
 from kquota.quota import actions
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, plain, value
@@ -23,8 +23,8 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
     """Return the change that the options request. `option` is the option that contains `add`.
 
-    Raises Invalid for a key that is not a quota of these entities, for a value that is missing or not valid, and for a
-    key that is both added and deleted.
+    Raises Invalid for a key that is not a quota of these entities, for a missing or invalid value, and for a key that
+    is both added and deleted.
     """
     names: dict[str, Name] = {kind: name for kind, name in entities.items() if not isinstance(name, Every)}
     entity = Entity(user=names.get(USERS), client_id=names.get(CLIENTS), ip=names.get(IPS))
@@ -63,17 +63,19 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
     allowed = quotas_of(entity_types)
     if unknown := [key for key in keys if key not in allowed]:
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
+        there = "The only quota" if len(allowed) == 1 else "The quotas"
+        known = f"{there} of {whose} {'is' if len(allowed) == 1 else 'are'} {', '.join(allowed)}"
         raise Invalid(
             f"{option}: Only quota configs can be {done} for {whose}. "
-            f"Unexpected config names: {', '.join(unknown)}. The quotas of {whose} are {', '.join(allowed)}"
+            f"Unexpected config names: {', '.join(unknown)}. {known}"
         )
 
 
 def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
     """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing.
 
-    Raises Invalid for an entity that cannot have a quota on this connection, Refused for a key that the brokers are too
-    old for, and Unseen if the change does not become visible in time.
+    Raises Invalid for an entity that cannot have a quota on this connection, and Refused for a key that the brokers are
+    too old for. Raises Unseen if the change does not become visible in time.
     """
     if change.add:
         world.must_carry(at, change.entity)
@@ -124,4 +126,4 @@ def _echo(change: QuotaChange) -> None:
     """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
     for key, row in QUOTA_KEYS.items():
         if row.in_bytes and key in change.add:
-            say(f"{change.entity}: {key} = {plain(change.add[key])} bytes per second ({human_rate(change.add[key])})")
+            say(f"{change.entity}: {key} = {rate_in_full(int(plain(change.add[key])))}")

@@ -68,7 +68,8 @@ def _config(entry: Entry) -> Config:
 class DescribedConfigs(Answer):
     """Configs of resources. `everything` is True if static and default configs are included.
 
-    `absent` is the requested resource if it does not exist or is a dead broker, and None otherwise.
+    `absent` is the requested resource if it does not exist or, except over ZooKeeper, is a dead broker. Otherwise, it
+    is None.
     """
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
@@ -119,7 +120,7 @@ class AlteredConfigs(Answer):
 
 
 def absence(resource: Resource) -> str:
-    """Return Kafka's sentence for a resource that does not exist or a dead broker."""
+    """Return Kafka's sentence for a missing resource or a dead broker."""
     return f"The {resource.kind[:-1]} '{resource.name}' doesn't exist and doesn't have dynamic config."
 
 
@@ -129,7 +130,7 @@ def shown_value(entry: Entry) -> str:
 
 
 def _admin_lines(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """Yield the lines of --describe over --bootstrap-server, as Kafka 4.3.1 prints them."""
+    """Yield the lines of --describe over brokers or controllers, as Kafka 4.3.1 prints them."""
     if resource.name is DEFAULT:
         yield f"Default configs for {resource.kind} in the cluster are:"
     else:

@@ -9,24 +9,26 @@ from kquota.cli.configs.resource_answer import AlteredConfigs, Described, Descri
 from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import DONE, FAILED, say
 from kquota.cli.rates import warn_if_low
+from kquota.cli.suggestion import suggested
 from kquota.entity_types import CLIENT_METRICS, GROUPS
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.measure import human_rate
+from kquota.measure import rate_in_full
 from kquota.settings import actions, ignored, rates, zookeeper_values
 from kquota.settings.actions import Altered
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
-from kquota.settings.resource import BROKERS, Entry, Kind, Resource
+from kquota.settings.resource import BROKERS, Entry, Resource, ResourceKind
 from kquota.settings.throttled_lists import EmptyValue
 from kquota.terms import BYTE_RATES, Default
 
 
-def describe(at: world.Where, kind: Kind, name: str | Default | None, everything: bool) -> DescribedConfigs:
+def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, everything: bool) -> DescribedConfigs:
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
-    `everything` adds static and default configs. If a broker does not answer, kquota reports an error and still shows
-    the configs of the other brokers. Raises Refused for a kind of resource that the brokers are too old for, and for a
-    broker whose configs the controllers cannot show. With `everything`, also raises Refused for a missing resource.
+    `everything` adds static and default configs. If `name` is None and some brokers do not answer, kquota reports
+    errors and still shows the configs of the other brokers. Raises Refused for a kind of resource that the brokers are
+    too old for, and for a broker whose configs the controllers cannot show. With `everything`, also raises Refused for
+    a missing topic and a dead broker.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -35,13 +37,13 @@ def describe(at: world.Where, kind: Kind, name: str | Default | None, everything
         actions.must_exist(kind, _release_of_brokers(at, configs))
         if resource is None:
             found, lost = actions.describe_all(configs, kind)
-        elif everything:
+        elif everything and not _is_unread(at, resource):
             found = {resource: actions.entries(configs, resource)}
         else:
             found = _existing(configs, resource)
     if resource is not None and resource not in found and _is_unread(at, resource):
         raise Refused(
-            f"{resource}: its configs are unknown, because a controller shows only its own configs. Use "
+            f"{resource}: the configs are unknown, because a controller shows only its own configs. Use "
             "--bootstrap-server while the broker is alive"
         )
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
@@ -74,9 +76,11 @@ def alter(
 ) -> AlteredConfigs | Unwritten:
     """Set and delete configs of one resource, and wait until the change is visible. Warnings go to stderr.
 
-    A dry run makes the same checks, but writes nothing. Raises Invalid for an empty throttled replica list and for a
-    config that this resource or connection does not accept. Raises Refused for a missing resource and for a value that
-    the brokers ignore. Raises Unseen if the change does not become visible in time.
+    kquota does not wait if the controllers cannot show the configs of the broker. A dry run makes the same checks, but
+    writes nothing. Raises Invalid for an empty throttled replica list and for a config that this resource or connection
+    does not accept. Raises Refused for a missing topic, an unknown logger, and a dead broker that this connection
+    cannot change. Also raises Refused for a kind of resource that the brokers are too old for, and for a value that
+    they ignore. Raises Unseen if the change does not become visible in time.
     """
     try:
         return _altered(at, resource, add, delete, dry_run=dry_run)
@@ -114,8 +118,9 @@ def _altered(
         if unread:
             configs.alter([change])
             notes.append(
-                f"{resource}: the controllers accepted the change, but cannot show it. A live broker applies it now, "
-                "and a dead broker when it starts. Then check it with --describe and --bootstrap-server"
+                f"{resource}: the controllers accepted the change, but cannot show it. A live broker applies the "
+                "change now, and a dead broker when it starts. Then check the change with "
+                f"{suggested(f'configs --describe --broker {resource.name}')}"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, clock.until_seen())
@@ -134,7 +139,9 @@ def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | 
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True for a broker whose configs cannot be read, because the connection uses the controllers."""
+    """True for the id of one broker over the controllers. A controller shows only its own configs, so those of a broker
+    cannot be read.
+    """
     return world.only_controllers(at) and resource.kind == BROKERS and resource.of_broker
 
 
@@ -169,5 +176,4 @@ def _echo(change: ConfigChange) -> None:
     """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
     for name in BYTE_RATES:
         if name in change.add:
-            rate = change.add[name]
-            say(f"{change.resource}: {name} = {rate} bytes per second ({human_rate(int(rate))})")
+            say(f"{change.resource}: {name} = {rate_in_full(int(change.add[name]))}")

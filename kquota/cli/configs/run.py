@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from kquota.cli.configs import drafts, pairs, quotas
 from kquota.cli.configs.command import ConfigsOptions
 from kquota.cli.configs.entities import Named, must_be_described_together, must_be_in_zookeeper, must_be_named, named
 from kquota.cli.output import Answer
+from kquota.cli.suggestion import entity_words, suggested
 from kquota.entity_types import BROKERS, ENTITIES, RESOURCES
 from kquota.errors import Invalid, Unknown, Unseen
 from kquota.quota.entity import Every
@@ -26,7 +28,9 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def run(options: ConfigsOptions) -> Answer:
-    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that are not valid or cannot
+    be combined. Raises Unknown if a change does not become visible in time.
+    """
     actions.action(options, ("describe", "alter"))
     short = {kind: getattr(options, row.short.replace("-", "_")) for kind, row in ENTITIES.items()}
     entities = named(options.entity_type or [], options.entity_name or [], short)
@@ -35,7 +39,8 @@ def run(options: ConfigsOptions) -> Answer:
     try:
         return _altered(options, entities)
     except Unseen as error:
-        raise Unknown(f"{error}. Check with --describe") from error
+        entity = shlex.join(word for kind, name in entities.items() for word in entity_words(kind, name))
+        raise Unknown(f"{error}. Check with {suggested(f'configs --describe {entity}')}") from error
 
 
 def _resources() -> Any:
@@ -57,8 +62,6 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         raise Invalid("--dry-run works only with --alter, because --describe writes nothing")
     must_be_described_together(entities)
     at = _where(options, entities)
-    if options.everything and at.zookeeper is not None:
-        raise Invalid("--bootstrap-server must be specified for --all")
     for kind in RESOURCES:
         if kind in entities:
             name = entities[kind]
@@ -73,6 +76,11 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
 def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     must_be_named(entities)
     add, delete, option = _changes(options)
+    of_credentials = tuple(entities) == (USERS,) and any(key.startswith("SCRAM-") for key in (*add, *delete))
+    if options.password_file is not None and not of_credentials:
+        raise Invalid(
+            "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user"
+        )
     for kind in RESOURCES:
         name = entities.get(kind)
         if name is not None and not isinstance(name, Every):
@@ -82,17 +90,13 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
             at = _where(options, entities)
             altered: Answer = resources.alter(at, Resource(kind=kind, name=name), add, delete, dry_run=options.dry_run)
             return altered
-    if tuple(entities) == (USERS,) and any(key.startswith("SCRAM-") for key in (*add, *delete)):
+    if of_credentials:
         credentials = importlib.import_module("kquota.cli.configs.scram")
         asked = credentials.request(entities, add, delete, option)
         at = _where(options, entities)
         _must_show_quotas(at)
         changed: Answer = credentials.alter(at, entities, asked, options.password_file, dry_run=options.dry_run)
         return changed
-    if options.password_file is not None:
-        raise Invalid(
-            "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user"
-        )
     change = quotas.change_of(entities, add, option, delete)
     at = _where(options, entities)
     _must_show_quotas(at)
@@ -102,6 +106,10 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
 def _where(options: ConfigsOptions, entities: Named) -> world.Where:
     at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:
+        # Over brokers, Kafka's tool ignores --all with --alter. Over ZooKeeper, it refuses --all with --alter and with
+        # --describe.
+        if options.everything:
+            raise Invalid("--bootstrap-server must be specified for --all")
         must_be_in_zookeeper(entities)
     return at
 

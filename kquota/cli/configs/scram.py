@@ -30,6 +30,7 @@ from kquota.quota.scram import (
     must_be_iterations,
     scram_keys,
 )
+from kquota.settings.change import must_change
 from kquota.terms import DEFAULT, USERS
 
 _CREDENTIAL: Final = re.compile(r"(?:iterations=(?P<count>[0-9]{1,9}))?,?(?:password=(?P<password>.*))?", re.DOTALL)
@@ -51,17 +52,16 @@ class ScramRequest:
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
     """Return the credentials that the options request. `option` is the option that contains `add`.
 
-    Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, quotas in the same command, a
-    mechanism that is both added and deleted, the default user, and two different passwords. Also raises the errors of
-    `credential`.
+    Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, for quotas in the same command, and
+    for the default user. Also raises Invalid for a mechanism that is both added and deleted, and for two different
+    passwords. Also raises the errors of `credential`.
     """
     if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
         unknown = [key for key in others if key.startswith("SCRAM-")]
         if unknown:
-            raise Invalid(f"{', '.join(unknown)}: not a SCRAM mechanism of Kafka. Use {' or '.join(MECHANISMS)}")
+            raise Invalid(f"{', '.join(unknown)}: not supported by Kafka. Use {' or '.join(MECHANISMS)}")
         raise Invalid("Cannot alter both quota and SCRAM credential configs simultaneously for 'users'")
-    if both := sorted(set(add) & set(delete)):
-        raise Invalid(f"{', '.join(both)}: both added and deleted")
+    must_change(add, delete)
     if entities[USERS] is DEFAULT:
         raise Invalid("The use of --entity-default or --user-defaults is not allowed with User SCRAM Credentials")
     found = {mechanism: credential(mechanism, text, option) for mechanism, text in add.items()}

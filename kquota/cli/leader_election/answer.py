@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Final
 
 from kquota.cli.output import Answer, Part, hidden
 from kquota.election.actions import ElectionResults
 from kquota.election.port import ElectionType
+from kquota.list_text import few
+from kquota.measure import agreeing, human_duration
 from kquota.mutation.port import Failure
 from kquota.terms import TopicPartition
+
+_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionElection(Part):
-    """The result for one partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`."""
+    """The result for one partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`.
+
+    `error` is the reason for `failed`, otherwise None.
+    """
 
     topic: str
     partition: int
@@ -56,14 +64,30 @@ def answered(
     )
 
 
-def planned(kind: ElectionType, names: Sequence[TopicPartition], notes: tuple[str, ...]) -> ElectionAnswer:
-    """Return the answer to a dry run: the partitions whose leaders would be elected."""
-    listed = ", ".join(map(str, sorted(names)))
+def planned(
+    kind: ElectionType, given: Sequence[TopicPartition], needing: Set[TopicPartition], notes: tuple[str, ...]
+) -> ElectionAnswer:
+    """Return the answer to a dry run. kquota would elect the leaders of the given partitions that are in `needing`. The
+    other given partitions need no election.
+    """
+    names = [name for name in given if name in needing]
+    others = [name for name in given if name not in needing]
+    would = f"Would elect leaders ({kind.name}) for partitions {', '.join(map(str, sorted(names)))}"
     return ElectionAnswer(
         election_type=kind.name.lower(),
-        partitions=_sorted([_partition(name, "would elect") for name in names]),
-        lines=(f"Would elect leaders ({kind.name}) for partitions {listed}",) if names else (),
+        partitions=_sorted(
+            [*(_partition(name, "would elect") for name in names), *(_partition(name, "not needed") for name in others)]
+        ),
+        lines=(*([would] if names else []), *_lines(kind, (), others, {})),
         notes=notes,
+    )
+
+
+def still_unhealthy(unsettled: Sequence[TopicPartition], settle: float) -> str:
+    """Return why kquota stopped between two batches: partitions that were not healthy again after `settle` seconds."""
+    return (
+        f"{agreeing(len(unsettled), 'partition', 'is', 'are')} still unhealthy {human_duration(settle)} after a batch, "
+        f"without a new leader or with an out-of-sync replica ({few(unsettled, _SHOWN)})"
     )
 
 

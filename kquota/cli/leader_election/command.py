@@ -9,9 +9,9 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli import commands
-from kquota.cli.actions import StrictCommand, flag, value
+from kquota.cli.actions import StrictCommand
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes
+from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes, flag, value
 
 EPILOG: Final = """With --batch, kquota waits between two batches until the new leaders are visible and the cluster is
 as healthy as before. A partition is unhealthy if it has no leader or an out-of-sync replica. Exit codes: 0 done; 1
@@ -23,11 +23,10 @@ Examples:
 
 HEADINGS: Final = {
     "--election-type": "Election",
-    "--topic": "Partitions (exactly one)",
+    "--topic": "Choice of partitions (exactly one)",
     "--batch": "Batches",
     "--dry-run": "Dry run and output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +45,7 @@ class LeaderElectionOptions(WritingOptions):
         ),
     ] = None
     topic: Annotated[str | None, value("topic", "NAME", "Topic of the partition; needs --partition.")] = None
-    partition: Annotated[
-        int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the topic.")
-    ] = None
+    partition: Annotated[int | None, value("partition", "N", "Partition of the topic.", min=0)] = None
     path_to_json_file: Annotated[
         Path | None,
         value("path-to-json-file", "FILE", 'JSON file of partitions: {"partitions":[{"topic":"foo","partition":1}]}.'),
@@ -58,12 +55,7 @@ class LeaderElectionOptions(WritingOptions):
     ] = False
     batch: Annotated[
         int | None,
-        typer.Option(
-            "--batch",
-            metavar="N",
-            min=1,
-            help="Maximum number of partitions in one request. [default: all partitions at once]",
-        ),
+        value("batch", "N", "Maximum number of partitions in one request. [default: all partitions at once]", min=1),
     ] = None
     pause: Annotated[
         str | None, value("pause", "TIME", "With --batch: time between two batches, for example 5s. [default: 0s]")

@@ -9,7 +9,7 @@ from typing import Final
 from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.cli.contract import DONE, FAILED, say
-from kquota.cli.leader_election.answer import ElectionAnswer, answered, planned
+from kquota.cli.leader_election.answer import ElectionAnswer, answered, planned, still_unhealthy
 from kquota.cli.leader_election.command import LeaderElectionOptions
 from kquota.cli.suggestion import suggested
 from kquota.election import leaders
@@ -17,7 +17,7 @@ from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.port import ElectionType
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.list_text import few
-from kquota.measure import agreeing, counted, duration, human_duration
+from kquota.measure import agreeing, counted, duration
 from kquota.mutation.topic import Partition
 from kquota.terms import TopicPartition
 
@@ -93,8 +93,8 @@ def _elected(
         _must_exist(wanted, partitions)
         needing = leaders.needing(kind, partitions)
         if options.dry_run:
-            names = needing if wanted is None else [name for name in wanted if name in set(needing)]
-            yield planned(kind, names, _warnings(kind, needing, wanted))
+            given = needing if wanted is None else wanted
+            yield planned(kind, given, set(needing), _warnings(kind, needing, wanted))
             return
         for line in _warnings(kind, needing, wanted):
             say(line)
@@ -136,14 +136,11 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
     if results.failed:
         yield f"error: {len(results.failed)} replica(s) could not be elected"
     if results.refused:
-        those = agreeing(len(results.refused), "partition", "was", "were")
-        yield f"error: {those} not elected, because the brokers refused the request ({few(results.refused, _SHOWN)})"
+        those = counted(len(results.refused), "partition")
+        names = few(results.refused, _SHOWN)
+        yield f"error: no leader was elected for {those} ({names}), because the brokers refused the request"
     if results.unsettled:
-        those = agreeing(len(results.unsettled), "partition", "is", "are")
-        yield (
-            f"error: {those} still unhealthy {human_duration(rules.settle)} after a batch, without a new leader or "
-            f"with an out-of-sync replica ({few(results.unsettled, _SHOWN)})"
-        )
+        yield f"error: {still_unhealthy(results.unsettled, rules.settle)}"
     if results.unknown:
         those = agreeing(len(results.unknown), "partition", "has", "have")
         yield (
@@ -151,7 +148,12 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
             f"Check the leaders with {suggested('topics --describe')}"
         )
     if results.left:
+        again = "Run the command again"
+        if results.unsettled:
+            again += " when the cluster is healthy"
+        elif results.refused:
+            again += " when the brokers accept the request"
         yield (
             f"error: no election was requested for {counted(len(results.left), 'partition')} "
-            f"({few(results.left, _SHOWN)}). Run the command again when the cluster is healthy"
+            f"({few(results.left, _SHOWN)}). {again}"
         )

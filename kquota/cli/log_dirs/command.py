@@ -10,8 +10,8 @@ import typer
 
 from kquota.cli import commands
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.engine_options import Conf, Debug
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.engine_options import SparkOptions
+from kquota.cli.options import Only, Output, OutputFormat, flag, value
 
 EPILOG: Final = """The name of a snapshot file contains its cluster and its time, so the snapshots of a cron job can
 share one folder. --compact prints the compacted snapshots that you can delete: all except the
@@ -28,7 +28,6 @@ HEADINGS: Final = {
     "--conf": "Spark, for --compact",
     "--output": "Output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +35,16 @@ class LogDirsOptions:
     """Show replica sizes like kafka-log-dirs, and record them in a history."""
 
     connection: ThroughBrokers
-    describe: Annotated[bool, typer.Option("--describe", help="Print the size of every replica in bytes, as JSON.")] = (
-        False
-    )
+    describe: Annotated[bool, flag("describe", "Print the size of every replica in bytes, as JSON.")] = False
     snapshot: Annotated[
-        Path | None,
-        typer.Option("--snapshot", metavar="DIR", help="Write the replica sizes into a new snapshot file in DIR."),
+        Path | None, value("snapshot", "DIR", "Write the replica sizes into a new snapshot file in DIR.")
     ] = None
     compact: Annotated[
-        Path | None,
-        typer.Option("--compact", metavar="DIR", help="Compact the snapshots in DIR into Parquet, with Spark."),
+        Path | None, value("compact", "DIR", "Compact the snapshots in DIR into Parquet, with Spark.")
     ] = None
-    topic_list: Annotated[
-        str | None, typer.Option("--topic-list", metavar="T,…", help="Only these topics.  [default: all]")
-    ] = None
-    broker_list: Annotated[
-        str | None, typer.Option("--broker-list", metavar="ID,…", help="Only these brokers.  [default: all]")
-    ] = None
-    conf: Conf = None
-    debug: Debug = False
+    topic_list: Annotated[str | None, value("topic-list", "T,…", "Only these topics.  [default: all]")] = None
+    broker_list: Annotated[str | None, value("broker-list", "ID,…", "Only these brokers.  [default: all]")] = None
+    spark: Annotated[SparkOptions, Only("conf", "debug")]
     output: OutputFormat = Output.text
 
 

@@ -70,7 +70,6 @@ class LogDirsShown(Answer):
     version: int = 1
 
     def text(self) -> Iterator[str]:
-        """Yield Kafka's two lines and the document."""
         yield "Querying brokers for log directories information"
         yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
         text = document(self).rstrip("\n")
@@ -89,8 +88,8 @@ def run(options: LogDirsOptions) -> Answer:
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
             raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")
-        return compacted(options.compact, engine(None, None, options.conf, {}))
-    if options.conf:
+        return compacted(options.compact, engine(options.spark, {}))
+    if options.spark.conf:
         raise Invalid("--conf needs --compact, because only --compact uses Spark")
     topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
     wanted = None if options.broker_list is None else broker_ids([options.broker_list], "--broker-list")
@@ -119,7 +118,8 @@ def _snapshot(
         world.warn(f"{warning}. The snapshot does not contain these replicas")
     path = local_files.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
-    return Lines(lines=(str(path),), notes=(f"{counted(count, 'replica')} of {counted(len(brokers), 'broker')}",))
+    note = f"the snapshot has {counted(count, 'replica')} of {counted(len(brokers), 'broker')}"
+    return Lines(lines=(str(path),), notes=(note,))
 
 
 def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[BrokerId]:
@@ -137,8 +137,8 @@ def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[Broke
 def compacted(directory: Path, engine: Engine) -> Lines:
     """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
 
-    Raises Invalid for a folder that does not exist or contains no snapshot, and Busy if another kquota is compacting
-    the folder.
+    Raises Invalid for a folder that does not exist or contains no snapshot, Refused for a damaged snapshot, and Busy if
+    another kquota is compacting the folder.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")
@@ -173,12 +173,12 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
                 from kquota.spark.compact import tables
                 from kquota.spark.reader import Reader
 
-                made = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
+                rows = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
         except Refused:
             # Look for the damaged file here, because Spark does not report which file is damaged.
             local_files.check_snapshots(found.waiting)
             raise
     taken = set(found.waiting.values())
-    place = batch.commit({"replicas": made.replicas, "brokers": made.brokers}, taken)
+    place = batch.commit({table: batch.unfinished / table for table in ("replicas", "brokers")}, taken)
     clusters = ", ".join(sorted({each.cluster for each in taken}))
-    say(f"wrote {counted(made.rows, 'row')} from {counted(len(taken), 'snapshot')} of {clusters} to {place}")
+    say(f"wrote {counted(rows, 'row')} from {counted(len(taken), 'snapshot')} of {clusters} to {place}")

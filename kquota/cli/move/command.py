@@ -10,7 +10,6 @@ import typer
 
 from kquota.cli import commands
 from kquota.cli.connection import Connection, Recorded
-from kquota.cli.help import Group
 from kquota.cli.move.adjust import command as adjust
 from kquota.cli.move.estimate import command as estimate
 from kquota.cli.move.plan import command as plan
@@ -30,7 +29,9 @@ from kquota.cli.options import (
     TimeLimit,
     WritingOptions,
     Yes,
+    flag,
     run_option,
+    value,
 )
 
 EPILOG: Final = """Examples:
@@ -38,7 +39,7 @@ EPILOG: Final = """Examples:
   kquota move status --bootstrap-server localhost:9092"""
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 if no run is open, 8 if a run is open or cannot be read.
+STATUS_EPILOG: Final = """Exit codes: 0 if no run of a move is open, 8 if one is open or a run cannot be read.
 
 Examples:
   kquota move status --bootstrap-server localhost:9092
@@ -57,10 +58,11 @@ class MoveStatusOptions:
     output: OutputFormat = Output.text
 
 
-WATCH_EPILOG: Final = """Without PLAN and --run, kquota watches all open runs, and the moves that other tools started.
+WATCH_EPILOG: Final = """Without PLAN or --run, kquota watches all open runs, and the moves that other tools started.
 
-Exit codes: 0 if the moves have ended; 8 if they are running (--once) or their throttle is still set; 1 if they have
-ended, but replicas are not those of the plan. If a throttle is still set, a finding has the command that restores it.
+Exit codes: 0 if the moves have ended; 8 if they are running (--once), their throttle is still set, their run is still
+open, or a run cannot be read; 1 if they have ended, but replicas are not those of the plan. If a throttle is still set
+or a run still open, a finding has the next command.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092
@@ -72,10 +74,13 @@ class WatchOptions:
     """Show bytes, throughput, lag and time left of running moves, and why a move makes no progress."""
 
     connection: Recorded
-    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="Watch the moves of this plan.")] = None
-    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="Watch the moves of this open run.")] = None
+    plan: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PLAN]", help="Watch only the moves of this plan, a reassignment JSON file."),
+    ] = None
+    run: Annotated[str | None, value("run", "ID", "Watch the moves of this open run.")] = None
     interval: Interval = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Read the cluster once. Throughput is then unknown.")] = False
+    once: Annotated[bool, flag("once", "Read the cluster once. Throughput is then unknown.")] = False
     state_dir: StateDir = None
     output: OutputFormat = Output.text
 
@@ -91,8 +96,10 @@ class RecoveryOptions(WritingOptions):
     dry_run: DryRun = False
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Continue even if too few replicas stay in sync, and override moves that others started."
+        flag(
+            "force",
+            "Continue even if too few replicas stay in sync or partitions outside the plan are unhealthy, and "
+            "override moves that others started.",
         ),
     ] = False
     gone: Gone = None
@@ -106,8 +113,14 @@ class RecoveryOptions(WritingOptions):
 
 
 RESUME_EPILOG: Final = """\
+A run of `kquota move run` keeps its throttle and its limits (--batch, --max-per-broker, --max-in-flight). A run with
+limits starts no wave while partitions outside the plan are unhealthy, unless you give --force. `move resume` does not
+continue --deadline, --between, --protect, --abort-on-trouble and --elect-leaders, which are not recorded: to keep them,
+repeat the `move run` command instead.
+
 Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
-again); 1 if replicas are not those of the plan.
+again), or if no run was found but a recorded run cannot be read; 1 if replicas are not those of the plan; 75 if another
+kquota holds the lock.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -126,7 +139,9 @@ class ResumeOptions(RecoveryOptions):
 
 ABORT_EPILOG: Final = """\
 Exit codes: 0 if replicas and throttle are as before the run; 8 if replicas are still being copied back or a throttle
-is not restored yet (run the command again).
+is not restored yet (run the command again), or if no run was found but a recorded run cannot be read; 1 if replicas are
+not those from before the run, or if a leader was not elected; 75 if another kquota holds the lock. If 1 and 8
+both apply, the exit code is 1.
 
 Examples:
   kquota move abort --bootstrap-server localhost:9092 --dry-run
@@ -137,18 +152,25 @@ Examples:
 class AbortOptions(RecoveryOptions):
     """Undo a run: cancel its moves, copy moved replicas back, and restore the throttle from before the run."""
 
+    force: Annotated[
+        bool,
+        flag("force", "Undo the run even if too few replicas stay in sync, and override moves that others started."),
+    ] = False
+    elect_leaders: Annotated[
+        bool,
+        flag(
+            "elect-leaders",
+            "When all replicas are back, elect the preferred leaders of the run's partitions, in batches of 50. "
+            "Not with --zookeeper.",
+        ),
+    ] = False
+
     @property
     def asks(self) -> bool:
         return True
 
 
-app = typer.Typer(name="move", cls=Group, epilog=EPILOG, no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Plan, estimate, run, watch, adjust, resume, undo and report on partition moves."""
-
+app = commands.group("move", EPILOG)
 
 commands.add(app, "plan", plan.PlanOptions, epilog=plan.EPILOG, headings=plan.HEADINGS)
 commands.add(app, "estimate", estimate.EstimateOptions, epilog=estimate.EPILOG, headings=estimate.HEADINGS)

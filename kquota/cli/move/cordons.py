@@ -8,6 +8,7 @@ from typing import Final
 
 from kquota.cli.output import Part
 from kquota.list_text import few
+from kquota.measure import agreeing
 from kquota.sizes.replica import Cordon
 from kquota.terms import BrokerId
 
@@ -39,6 +40,6 @@ def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:
             )
         else:
             yield (
-                f"broker {each.broker}: cordoned log dirs: {names}. New replicas go to other log dirs, unless a plan "
-                "names one of these"
+                f"broker {each.broker}: {agreeing(len(each.log_dirs), 'log dir', 'is', 'are')} cordoned ({names}). New "
+                "replicas go to other log dirs, unless a plan names a cordoned one"
             )

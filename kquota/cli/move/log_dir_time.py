@@ -1,4 +1,4 @@
-"""The time of moves between log dirs of the same broker, for `move plan` and `move estimate`: configs, text, JSON."""
+"""The time of moves between log dirs of the same broker, for `move plan` and `move estimate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kquota.cli import world
 from kquota.cli.connection import Connection
 from kquota.cli.output import Part
 from kquota.list_text import named_brokers
-from kquota.measure import counted, human_bytes, human_duration, human_rate
+from kquota.measure import counted, human_bytes, human_duration, human_rate, human_rates
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork, log_dir_enforcement, log_dir_throttle
 from kquota.terms import LOG_DIR_RATE, BrokerId
 
@@ -21,7 +21,8 @@ OPTION: Final = "--replica-alter-log-dirs-throttle"
 class LogDirTimeShown(Part):
     """The copies between the log dirs of one broker, in bytes, bytes per second and seconds.
 
-    None means unknown. `throttle` is also None if no throttle is set, and `expected_seconds` if the copies never end.
+    None means unknown. `throttle` is also None if no throttle is set. `expected_seconds` is also None if the copies
+    never end.
     """
 
     broker: int
@@ -51,14 +52,14 @@ def shown(pace: LogDirPace) -> LogDirTimeShown:
 
 
 def log_dir_settings(connection: Connection, works: Iterable[LogDirWork]) -> world.BrokerSettings:
-    """Return the configs of the brokers in `works`. If kquota cannot read the configs, warn and return none."""
+    """Return the configs of the brokers in `works`. If kquota cannot read them, warn and return an empty mapping."""
     brokers = sorted({work.broker for work in works})
     what = f"the throttles for log dirs of {named_brokers(brokers)}"
     return world.broker_settings(world.where(connection), brokers, what)
 
 
 def paced(work: LogDirWork, throttle: int | None, settings: world.BrokerSettings) -> LogDirPace:
-    """Return the pace under `throttle` (bytes per second), or if it is None, under the throttle set on the broker."""
+    """Return the pace under `throttle`, in bytes per second. None stands for the throttle that is set on the broker."""
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,
@@ -71,8 +72,11 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
     """Return an error message for the first broker whose copies can never finish, or None if there is none."""
     for pace in paces:
         if pace.feasible is False:
-            (why,) = time_lines(pace)
-            return f"the move can never finish: {why}. Give a higher {OPTION}"
+            throttle, writes = human_rates(pace.throttle or 0, pace.work.writes or 0.0)
+            return (
+                f"broker {pace.work.broker}: the copies between its log dirs can never finish at {throttle}, because "
+                f"producers write {writes} meanwhile. Give a higher {OPTION}"
+            )
     return None
 
 
@@ -82,10 +86,10 @@ def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"
     if throttle is None:
-        yield f"{copies}: the time is unknown, because no throttle limits these copies. Give {OPTION} RATE"
+        yield f"{copies}: the time is unknown, because no throttle of these copies is known. Give {OPTION} RATE"
     elif pace.feasible is False:
-        written = human_rate(work.writes or 0.0)
-        yield f"{copies}: never at {human_rate(throttle)}, because producers write {written} meanwhile"
+        rate, written = human_rates(throttle, work.writes or 0.0)
+        yield f"{copies}: never at {rate}, because producers write {written} meanwhile"
     elif pace.seconds is not None:
         yield f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
     else:

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from kquota.cli import confirmation, lost_brokers, move_stores, past_moves, world
-from kquota.cli.contract import DONE, NOT_YET, say, worst
+from kquota.cli import clock, confirmation, lost_brokers, move_stores, past_moves, world
+from kquota.cli.contract import DONE, FAILED, NOT_YET, say, worst
 from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
+from kquota.cli.move.leaders import LeadersElected, elected
+from kquota.cli.move.run.checks import ClusterHealth
+from kquota.cli.options import ELECTION_BATCH
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
-from kquota.errors import Invalid, Refused
+from kquota.election.port import Elections
+from kquota.errors import Conflict, Invalid, Refused
 from kquota.measure import counted
-from kquota.reassign.plan import read
+from kquota.reassign.plan import Plan, read
 from kquota.reassign.port import Runs
 from kquota.reassign.preparation import Prepared, prepare_again
+from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import RunState, backwards
 from kquota.reassign.recovery import recover as brought
 from kquota.reassign.run import Purpose, Run, covers
+from kquota.reassign.wave import UNLIMITED
 from kquota.sizes.replica import partition_sizes
 from kquota.terms import BrokerId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecovered(Part):
-    """A run that was continued or undone, with its verification or the answer of a dry run."""
+    """A run that was continued or undone, with its verification or the answer of a dry run.
+
+    `elections` is None without `--elect-leaders`, in a dry run, and if a replica is not back yet.
+    """
 
     run: str
     started: tuple[TopicPartition, ...]
     version: int = 1
     outcome: Verified | WouldExecute = spread()
+    elections: LeadersElected | None = None
     aborting: bool = hidden()
+
+    @property
+    def code(self) -> int:
+        """The exit code of the outcome, or 1 if a leader was not elected."""
+        failed = self.elections is not None and not self.elections.complete
+        return worst([self.outcome.code, FAILED if failed else DONE])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,85 +59,121 @@ class Recovered(Answer):
     runs: tuple[RunRecovered, ...]
 
     def text(self) -> Iterator[str]:
-        """Yield the id of each run, then the text of its outcome."""
         for one in self.runs:
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
+            if one.elections is not None:
+                yield f"Preferred leaders elected: {len(one.elections.elected)}"
 
 
 def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs.
 
-    Raises Invalid if both a run and a plan are given, for --gone over ZooKeeper, and for a takeover without a terminal.
-    Raises Refused if the selected run is not open, if a check fails, and if the operator does not confirm a takeover.
+    Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
+    terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
+    confirm a takeover. Raises Conflict for a run that was not shown before the confirmation.
     """
-    return _recover(options, "resume")
+    return _recover(world.where(options.connection), options, "resume")
 
 
 def abort(options: AbortOptions) -> Recovered:
     """Undo the selected run, by default the only open run.
 
-    Raises Invalid if both a run and a plan are given, if several runs are open and none is selected, for --gone over
-    ZooKeeper, and for a takeover without a terminal. Raises Refused if the selected run is not open, if a check fails,
-    and if the operator does not confirm.
+    Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
+    with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
+    Refused if the selected run is not open, if a check fails, or if the operator does not confirm. Raises Conflict for
+    a run that was not shown before the confirmation.
     """
-    return _recover(options, "abort")
+    at = world.where(options.connection)
+    if not options.elect_leaders:
+        return _recover(at, options, "abort")
+    if at.zookeeper is not None:
+        raise Invalid("--elect-leaders: Kafka elects no leaders over --zookeeper. Give --bootstrap-server instead")
+    with world.elections(at) as leaders:
+        return _recover(at, options, "abort", leaders)
 
 
-def _recover(options: RecoveryOptions, verb: str) -> Recovered:
-    """Continue or undo the runs. The exit code is the worst of all runs, and 1 is worse than 8."""
+def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elections | None = None) -> Recovered:
+    """Continue or undo the runs. With `leaders`, elect the preferred leaders of each run whose replicas are in place.
+
+    The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run was found, but a recorded run
+    cannot be read. Raises Conflict for a run that `_must_agree` did not show, for example because it began meanwhile.
+    """
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
-    at = world.where(options.connection)
+    plan = None if options.reassignment_json_file is None else read(options.reassignment_json_file)
     lost = lost_brokers.asked(options.gone, at)
-    asks = move_stores.Hold(doing=f"move {verb}", patient=True, take_over=options.take_over)
-    hold = None if options.dry_run else asks
-    if hold is not None:
-        _must_agree(at, options, verb, lost)
+    shown = None if options.dry_run else _must_agree(at, options, verb, plan, lost)
+    takes = options.take_over and (shown is None or shown.takes)
+    hold = None if options.dry_run else move_stores.Hold(doing=f"move {verb}", patient=True, take_over=takes)
     done: list[RunRecovered] = []
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        for each in _chosen(stage.runs, options, verb):
+        chosen = _chosen(stage.runs, options, verb, plan)
+        if shown is not None and (unseen := [each.id for each in chosen if each.id not in shown.runs]):
+            took = (
+                "kquota has taken over the lock, but changed no throttle and no move"
+                if takes
+                else "Nothing was written"
+            )
+            raise Conflict(
+                f"run {unseen[0]}: it was not shown before the confirmation. {took}. Run the command again to see it"
+            )
+        for each in chosen:
             # Read the record again, because the previous run may have ended and passed its rates on to this run.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
-            done += [_one(stage, run, options, verb) for run in lost_brokers.without(latest, lost, stage.cluster)]
-        notes = [] if done else [f"no run is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
+            left = lost_brokers.without(latest, lost, stage.cluster)
+            done += [_one(at, stage, run, options, verb, leaders) for run in left]
+        notes = [] if done else [f"no run of a move is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
         unknown = not done and (stage.runs.hidden or bool(stage.runs.unreadable))
     return Recovered(
         runs=tuple(done),
         notes=tuple(notes),
-        code=worst([NOT_YET if unknown else DONE, *(one.outcome.code for one in done)]),
+        code=worst([NOT_YET if unknown else DONE, *(one.code for one in done)]),
     )
 
 
-def _must_agree(at: world.Where, options: RecoveryOptions, verb: str, lost: Sequence[BrokerId]) -> None:
-    """Without --yes, ask before an abort on a terminal, and before every takeover of the lock.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What the operator saw before the confirmation: the ids of the runs, and whether kquota takes over a lock."""
 
-    Raises Refused for any answer except yes, and if a check of a selected run fails. Raises Invalid for a takeover
+    runs: frozenset[str] = frozenset()
+    takes: bool = False
+
+
+def _must_agree(
+    at: world.Where, options: RecoveryOptions, verb: str, plan: Plan | None, lost: Sequence[BrokerId]
+) -> _Shown | None:
+    """Without `--yes`, ask before an abort on a terminal, and before every command with `--take-over`. Return what was
+    shown, or None if no confirmation is necessary. If there is neither a run to show nor a lock to take over, do not
+    ask.
+
+    Raises Refused for any answer except yes, and if a check of a selected run fails. Raises Invalid for `--take-over`
     without a terminal. Also raises the errors of `_chosen`.
     """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
-        return
+        return None
     if options.take_over:
         confirmation.must_have_terminal()
     with move_stores.staged(at, options.state_dir, None) as stage:
-        chosen = lost_brokers.without(_chosen(stage.runs, options, verb), lost, stage.cluster)
+        chosen = lost_brokers.without(_chosen(stage.runs, options, verb, plan), lost, stage.cluster)
         prepared = [_prepared(stage, each, options, verb) for each in chosen]
-        writer = stage.runs.writer()
-    if not prepared and writer is None:
-        return
+        writer = stage.runs.record_writer()
+    takes = options.take_over and writer is not None
+    if not prepared and not takes:
+        return _Shown()
     for wanted, found in prepared:
         moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
-        then = ", then restore its throttle" if any(taken.ours for taken in wanted.taken.values()) else ""
-        say(f"{verb} run {wanted.id}: submit {moves:,} of {every}{then}")
-    takes = options.take_over and writer is not None
+        then = ", then restore its throttle" if wanted.held else ""
+        say(f"{verb} run {wanted.id}: submit the moves of {moves:,} of {every}{then}")
     if takes:
         say(f"{writer} holds the lock and may still be running. After the takeover, that command writes nothing more")
     confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
+    return _Shown(runs=frozenset(wanted.id for wanted, _ in prepared), takes=takes)
 
 
-def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
-    """Return the selected open runs, by default all.
+def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) -> list[Run]:
+    """Return the selected open runs, by default all. `plan` is the selected plan.
 
     Raises Refused if the selected run is not open, or if no run of the selected plan is open. Raises Invalid for an
     abort without a selection if several runs are open.
@@ -128,18 +181,18 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str) -> list[Run]:
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
-    if (plan := options.reassignment_json_file) is not None:
-        covered = covers(read(plan), unfinished)
+    if plan is not None:
+        covered = covers(plan, unfinished)
         if covered is None:
-            raise Refused(f"{plan}: no run of this plan is open (open runs: {ids})")
+            raise Refused(f"{options.reassignment_json_file}: no run of this plan is open (open runs of moves: {ids})")
         return [covered]
     if options.run is not None:
         named = [each for each in moving if each.id == options.run]
         if not named:
-            raise Refused(f"--run {options.run}: no run with this id is open (open runs: {ids})")
+            raise Refused(f"--run {options.run}: no open run of a move has this id (open runs of moves: {ids})")
         return named
     if verb == "abort" and len(moving) > 1:
-        raise Invalid(f"{len(moving)} runs are open ({ids}). Select the one to abort with --run")
+        raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
     return moving
 
 
@@ -154,7 +207,7 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
     """Return the sizes of the run's partitions in bytes.
 
-    Returns no sizes if the run does not limit the bytes in flight, or over ZooKeeper, which does not store sizes.
+    Returns no sizes if the run does not limit the bytes in flight, and over ZooKeeper, which does not store sizes.
     """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
@@ -162,20 +215,68 @@ def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
     return partition_sizes(stage.log_dirs.describe(sorted(alive), run.goal.topics))
 
 
-def _one(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> RunRecovered:
+@contextmanager
+def _checked_waves(
+    at: world.Where, run: Run, prepared: Prepared, *, force: bool
+) -> Iterator[tuple[Prepared, Callable[[], str | None]]]:
+    """Yield the prepared run, and a function that returns why no further wave may start, as in `move run`.
+
+    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. If it is bad, the
+    run submits nothing at first. With `force`, which `--gone` implies, partitions that are already unhealthy do not
+    count. An undo is never held back, and neither is a run over ZooKeeper.
+    """
+    if run.aborting or run.limits == UNLIMITED or at.zookeeper is not None:
+        yield prepared, lambda: None
+        return
+    with world.elections(at) as leaders:
+        health = ClusterHealth(cluster=leaders, clock=clock.SystemClock(), plan=run.plan.targets.keys())
+        if force:
+            health.must_be_good(force=True)
+        elif health.trouble() is not None:
+            prepared = replace(prepared, wave=tuple(move for move in prepared.wave if move.submitted))
+
+        def why() -> str | None:
+            reason = health.trouble()
+            if reason is None or force or health.damage() is None:  # `--force` does not help if the health is unknown
+                return reason
+            return f"{reason}. To ignore partitions that are unhealthy now, run the command again with --force"
+
+        yield prepared, why
+
+
+def _one(
+    at: world.Where,
+    stage: move_stores.Stage,
+    run: Run,
+    options: RecoveryOptions,
+    verb: str,
+    leaders: Elections | None,
+) -> RunRecovered:
     wanted, prepared = _prepared(stage, run, options, verb)
     for note in prepared.notes:
         say(f"warning: {note}")
     if options.dry_run:
         return RunRecovered(run=run.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
     began = stage.clock.now()
-    done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs)
+    with _checked_waves(at, wanted, prepared, force=options.force or bool(options.gone)) as (prepared, hold_back):
+        done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs, hold_back)
     found = done.verification
     past_moves.keep_look(stage, found, began)
+    elections = None
+    if leaders is not None and found.verdict is Progress.DONE:
+        elections = elected(leaders, wanted.goal, ELECTION_BATCH)
+        found = replace(found, led_by_others=())
     again = "Run the same command again"
     for line in (
         *remarks.of_log_dirs(done.execution.log_dirs, again=again),
-        *remarks.of_verification(found, again=again, undoing=wanted.aborting),
+        *remarks.of_verification(found, again=again, undoing=wanted.aborting, plan=options.reassignment_json_file),
+        *([] if elections is None else elections.notes(options.reassignment_json_file)),
     ):
         say(line)
-    return RunRecovered(run=run.id, started=done.execution.started, outcome=verified(found), aborting=wanted.aborting)
+    return RunRecovered(
+        run=run.id,
+        started=done.execution.started,
+        outcome=verified(found),
+        elections=elections,
+        aborting=wanted.aborting,
+    )

@@ -11,7 +11,7 @@ from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
 from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
 from kquota.cli.suggestion import suggested
-from kquota.measure import ByteRate, agreeing, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.recovery import RunState, state
@@ -45,8 +45,8 @@ class OpenRun(Part):
     """An open run. `done` is the number of its `partitions` that are in place.
 
     `throttle` is in bytes per second, or None without a throttle. `copied` and `left` are in bytes. `least_seconds` is
-    a lower bound on the time left, or None if a copy is not throttled or no copy is left. Otherwise, None means unknown
-    or not recorded.
+    a lower bound on the time left. It is None if no copy is running, if a running copy is not throttled, if its missing
+    bytes are unknown, or if the run is `paused`. In the other fields, None means unknown or not recorded.
     """
 
     run: str
@@ -65,15 +65,25 @@ class OpenRun(Part):
     written_by: WriterShown | None
     written_at: datetime | None
     broker_rates: tuple[BrokerRate, ...] = ()
+    paused: bool = False
     holds_throttle: bool = hidden()
+    running_here: bool = hidden()
+    """Whether the process that began the run is known to run on this host."""
+
+    @property
+    def described(self) -> str:
+        """The state as text. For an ended run, it says why the run is still open."""
+        ended = self.state is RunState.ENDED and not self.holds_throttle
+        return "ended, but its record is still open" if ended else self.state.value
 
     def lines(self) -> Iterator[str]:
-        """Yield the state of the run, its progress, its owner and reason, its last writer, and its record."""
-        ended = self.state is RunState.ENDED and not self.holds_throttle
-        yield f"{self.run}  {'ended, but its record is still open' if ended else self.state.value}"
+        """Yield the state of the run, its progress, a pause, its owner and reason, its last writer, and its record."""
+        yield f"{self.run}  {self.described}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
-        yield f"  {self.done} of {self.partitions} partitions done, {rate}"
+        yield f"  {self.done:,} of {counted(self.partitions, 'partition')} done, {rate}"
         yield from (f"  {one.setting}: {human_rate(one.rate)}" for one in self.broker_rates)
+        if self.paused and self.state is not RunState.ENDED:
+            yield f"  paused. Continue the run: {suggested(f'move adjust --continue --run {self.run}')}"
         if self.copied is not None and self.left is not None:
             least = "" if self.least_seconds is None else f", at least {human_duration(self.least_seconds)} left"
             yield f"  {human_bytes(self.copied)} copied, {human_bytes(self.left)} left{least}"
@@ -87,30 +97,43 @@ class OpenRun(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRuns(Answer):
-    """The open runs with moves, oldest first."""
+    """The open runs with moves, oldest first, and the command that is writing, or None."""
 
     runs: tuple[OpenRun, ...]
-    writing: bool = hidden()
+    writer: str | None
 
     def text(self) -> Iterator[str]:
         for run in self.runs:
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield a warning with the next command for each interrupted run and for each leftover throttle of a run."""
+        """Yield a warning with the next command for each ended run, and for each run with moves that are not submitted,
+        unless a command is writing. A run of a command that is alive on this host is only between two waves.
+        """
         for run in self.runs:
-            if run.state is RunState.ENDED and run.holds_throttle:
+            if run.state is RunState.ENDED and self.writer is None:
                 verify = suggested("reassign-partitions --verify --all-runs")
-                yield f"warning: run {run.run}: {run.state.value}. {verify} restores it"
-            elif run.state is RunState.NOT_SUBMITTED or (run.state is RunState.WAITING and not self.writing):
+                does = "restores" if run.holds_throttle else "closes"
+                yield f"warning: run {run.run}: {run.described}. {verify} {does} it"
+            elif (
+                run.state in (RunState.NOT_SUBMITTED, RunState.WAITING) and self.writer is None and not run.running_here
+            ):
                 resume, abort = suggested(f"move resume --run {run.run}"), suggested(f"move abort --run {run.run}")
-                yield f"warning: run {run.run}: {run.state.value}. {resume} continues it, and {abort} undoes it"
+                writers = dict.fromkeys(str(one.owner) for one in (run.owner, run.written_by) if one is not None)
+                who = f" ({' or '.join(writers)})" if writers else ""
+                yield (
+                    f"warning: run {run.run}: {run.state.value}. If its command{who} is not running any more, {resume} "
+                    f"continues it, and {abort} undoes it"
+                )
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Show the open runs. The exit code is 8 if a run is open, or if some runs cannot be read."""
+    """Show the open runs. The exit code is 8 if a run of a move is open, or if some runs cannot be read."""
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
+        # Read the lock before the cluster. A command holds the lock from the record of a run until its first wave is
+        # submitted. If the lock were read later, a wave that was submitted in between would look interrupted.
+        writer = runs.writer()
         moving = {one.id: one for one in every if one.purpose is Purpose.MOVE}
         shown: tuple[OpenRun, ...] = ()
         if moving:
@@ -118,22 +141,25 @@ def run(options: MoveStatusOptions) -> OpenRuns:
             views = {view.run: view for view in found.view.moves}
             places = {one.id: runs.place(one) for one in moving.values()}
             snapshot = found.reading.snapshot
-            shown = tuple(_shown(one, snapshot, places[one.id], views.get(one.id)) for one in moving.values())
-        writer, unknown = runs.writer(), runs.hidden or bool(runs.unreadable)
-        notes = [] if shown else ["no run is open", *world.unseen(runs.alone)]
+            shown = tuple(
+                _shown(one, snapshot, places[one.id], views.get(one.id), running_here=runs.is_running(one))
+                for one in moving.values()
+            )
+        unknown = runs.hidden or bool(runs.unreadable)
+        held = [one.id for one in every if one.purpose is Purpose.THROTTLE]
+        none = "no run of a move is open" if held else "no run is open"
+        notes = [] if shown else [none, *world.unseen(runs.alone)]
     if writer is not None:
         notes.append(f"{writer} is writing")
-    if held := [one.id for one in every if one.purpose is Purpose.THROTTLE]:
+    if held:
         runs_hold = agreeing(len(held), "run", "without a move holds a throttle", "without a move hold throttles")
         notes.append(f"{runs_hold} ({', '.join(held)}). See the throttles with {suggested('throttle show')}")
     if runs.hidden and runs.alone is not None:
         notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
-    return OpenRuns(
-        runs=shown, writing=writer is not None, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE
-    )
+    return OpenRuns(runs=shown, writer=writer, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
 
 
-def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) -> OpenRun:
+def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None, *, running_here: bool) -> OpenRun:
     stamp = run.stamp
     there = statuses(run.goal, found.partitions, found.running)
     return OpenRun(
@@ -145,7 +171,7 @@ def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) 
         done=sum(status.progress is Progress.DONE for status in there),
         copied=None if view is None else view.copied,
         left=None if view is None else view.left,
-        least_seconds=None if view is None else view.least_seconds,
+        least_seconds=None if view is None or run.paused else view.least_seconds,
         record=place,
         owner=_writer(run.owner),
         reason=run.reason,
@@ -153,7 +179,9 @@ def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None) 
         written_by=None if stamp is None else _writer(stamp.by),
         written_at=None if stamp is None else stamp.at,
         broker_rates=tuple(BrokerRate(setting=setting, rate=rate) for setting, rate in run.broker_rates.items()),
-        holds_throttle=any(taken.ours for taken in run.taken.values()),
+        paused=run.paused,
+        holds_throttle=bool(run.held),
+        running_here=running_here,
     )
 
 

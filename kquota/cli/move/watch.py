@@ -7,6 +7,7 @@ from collections.abc import Generator
 from kquota.cli import move_stores, world
 from kquota.cli.move.command import WatchOptions
 from kquota.cli.options import interval_seconds
+from kquota.cli.suggestion import readable_again
 from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings
 from kquota.errors import Invalid
@@ -17,8 +18,8 @@ from kquota.watch.observation import MoveWatch
 def run(options: WatchOptions) -> Generator[MovesWatched]:
     """Watch a plan, a run, or every move.
 
-    Raises Invalid for a plan together with a run, and for an invalid plan or interval. Raises Refused for a run that is
-    not open.
+    Raises Invalid for a plan together with a run, and for an invalid plan or interval. Raises Refused if no open run of
+    a move has the given id.
     """
     interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:
@@ -31,7 +32,7 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
             ports.clock,
             interval,
             options.output,
-            plan=None if options.plan is None else str(options.plan),
+            plan=readable_again(options.plan),
             once=options.once,
             unknown=plan is None and options.run is None and (runs.hidden or bool(runs.unreadable)),
             unseen=world.unseen(runs.alone),

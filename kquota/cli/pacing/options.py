@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
+from kquota.cli.options import flag, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,52 +16,61 @@ class PaceOptions:
 
     deadline: Annotated[
         str | None,
-        typer.Option(
-            "--deadline",
-            metavar="TIME",
-            help="Change the throttle so that the move ends after this duration (for example 2h) or at this time (for "
+        value(
+            "deadline",
+            "TIME",
+            "Change the throttle so that the move ends after this duration (for example 2h) or at this time (for "
             "example 2026-11-24T06:00:00+01:00).",
         ),
     ] = None
     min_rate: Annotated[
         str | None,
-        typer.Option("--min-rate", metavar="RATE", help="With --deadline or --protect: the lowest throttle."),
+        value(
+            "min-rate",
+            "RATE",
+            "With --deadline or --protect: the lowest throttle. Without it, --deadline sets no minimum, and "
+            "--protect uses a tenth of the highest throttle.",
+        ),
     ] = None
     max_rate: Annotated[
         str | None,
-        typer.Option("--max-rate", metavar="RATE", help="With --deadline or --protect: the highest throttle."),
+        value(
+            "max-rate",
+            "RATE",
+            "With --deadline or --protect: the highest throttle. Without it, --deadline sets no maximum, and "
+            "--protect uses --throttle (`move run`) or the current throttle (`move adjust`).",
+        ),
     ] = None
     between: Annotated[
         str | None,
-        typer.Option(
-            "--between",
-            metavar="SPANS",
-            help="Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s.",
+        value(
+            "between", "SPANS", "Throttles by the local time of this host, for example 22:00-06:00=200MB/s,else=40MB/s."
         ),
     ] = None
     protect: Annotated[
         bool,
-        typer.Option(
-            "--protect",
-            help="Raise the throttle while kquota's own writes to a scratch topic are fast, and lower it when they "
-            "become slow, or when partitions lose in-sync replicas.",
+        flag(
+            "protect",
+            "Raise the throttle while kquota's own writes to a scratch topic are fast. Lower it when they "
+            "become slow, when partitions lose in-sync replicas, or when the lag of a consumer group grows.",
         ),
     ] = False
     max_latency: Annotated[
         str | None,
-        typer.Option(
-            "--max-latency",
-            metavar="TIME",
-            help="With --protect: the latency above which a write is slow, for example 20ms. Without it, the limit is "
-            "1.5 times the usual latency, which kquota measures under the lowest throttle.",
+        value(
+            "max-latency",
+            "TIME",
+            "With --protect: the latency above which a write is slow, for example 20ms. Without it, kquota "
+            "measures the usual latency under the lowest throttle, and the limit is 1.5 times this latency, but at "
+            "least 5 ms above it.",
         ),
     ] = None
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            metavar="URL,…",
-            help="With --protect: also react to the produce times and request throttle times that these Prometheus JMX "
+        value(
+            "metrics",
+            "URL,…",
+            "With --protect: also react to the produce times and request throttle times that these Prometheus JMX "
             "exporters of the brokers report. [env: KQUOTA_METRICS]",
         ),
     ] = None

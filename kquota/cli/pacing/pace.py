@@ -1,4 +1,4 @@
-"""Adjusts the throttle of an open run to a deadline, to the time of day, or to write latency (`protection`)."""
+"""Adjusts the throttle of an open run to a deadline, to the time of day, or to protect clients (`protection`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kquota.cli.pacing import protection
 from kquota.cli.pacing.options import PaceOptions
 from kquota.cli.pacing.setter import MovePace, RateSetter, throttled
 from kquota.errors import Invalid
+from kquota.list_text import listed
 from kquota.measure import ByteRate, byte_rate, duration
 from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
 from kquota.probe.port import UNANSWERED_SECONDS
@@ -30,7 +31,9 @@ _SETTLING_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceRules:
-    """The parsed options. Exactly one of `end`, `days` and `protects` is set. `max_latency` is in seconds."""
+    """The parsed options. Exactly one of `end`, `days` and `protects` is set. `max_latency` (in seconds) and
+    `exporters` are None if they are not given.
+    """
 
     bounds: RateBounds
     end: datetime | None
@@ -40,7 +43,7 @@ class PaceRules:
     exporters: world.UsageReader | None
 
     def up_to(self, throttle: ByteRate | None) -> PaceRules:
-        """Return the rules with --throttle as the highest rate, if --protect has no --max-rate."""
+        """Return the rules. If `--protect` is given without `--max-rate`, `throttle` becomes the highest rate."""
         if not self.protects or self.bounds.high is not None:
             return self
         return replace(self, bounds=replace(self.bounds, high=throttle))
@@ -52,13 +55,18 @@ class PaceRules:
         if self.protects:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:
+            if throttle is not None:
+                raise Invalid("--throttle: --between has the throttle for every time of day. Leave out one of them")
             return self.days.at(datetime.now().astimezone().time())
         if throttle is None:
             raise Invalid("--deadline: the throttle at the start of the move is missing. Give --throttle RATE")
         return self.bounds.clamp(throttle)
 
     def most(self, throttle: ByteRate) -> ByteRate:
-        """Return the highest throttle that the move can get if it starts with `throttle`."""
+        """Return the highest of the given rates. `throttle` is the throttle at the start.
+
+        With `--deadline` and without `--max-rate`, the throttle can later be higher.
+        """
         rates = [throttle, *([] if self.bounds.high is None else [self.bounds.high])]
         if self.days is not None:
             rates += [self.days.otherwise, *(span.rate for span in self.days.spans)]
@@ -72,7 +80,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     """
     given = [way for way, asked in options.ways.items() if asked]
     if len(given) > 1:
-        raise Invalid(f"{' and '.join(given)} cannot be combined. Give one of them")
+        raise Invalid(f"{listed(given)} cannot be combined. Give one of them")
     if not (options.deadline or options.protect) and (options.min_rate or options.max_rate):
         raise Invalid("--min-rate and --max-rate need --deadline or --protect. Give --deadline TIME or --protect")
     if options.metrics is not None and not options.protect:
@@ -100,7 +108,13 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
 
 @contextmanager
 def following(
-    rules: PaceRules, rate: ByteRate, setter: RateSetter, ports: WatchPorts, *, fresh: bool = False
+    rules: PaceRules,
+    rate: ByteRate,
+    setter: RateSetter,
+    ports: WatchPorts,
+    removal: protection.ScratchRemoval,
+    *,
+    fresh: bool = False,
 ) -> Iterator[MovePace]:
     """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
@@ -115,6 +129,7 @@ def following(
         setter,
         ports,
         rules.exporters,
+        removal,
         max_latency=rules.max_latency,
         fresh=fresh,
     ) as pace:
@@ -132,7 +147,9 @@ def _max_latency(text: str) -> float:
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    """Return the time of --deadline. A time without a zone is local. Raises Invalid for an invalid or past time."""
+    """Return the time of `--deadline`, which is a time or a duration from `now`. A time without a zone is local. Raises
+    Invalid for an invalid or past time.
+    """
     if "-" not in text:
         return now + timedelta(seconds=duration(text, "--deadline"))
     try:
@@ -187,9 +204,10 @@ class DuePace:
 
 
 def _copying(move: WatchedMoveView) -> Copying | None:
-    """Return the copies to the destination whose copies end last. Until kquota has measured the copies, assume that
-    each destination receives at its full throttle rate. Return None if no destination with missing bytes has a known
-    throttle rate either.
+    """Return the copies to the destination whose copies end last.
+
+    If the time left is unknown, assume that each destination receives at its full throttle rate. In that case, return
+    None if no destination that lacks bytes has a known throttle rate.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

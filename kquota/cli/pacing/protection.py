@@ -1,24 +1,28 @@
-"""Adjusts the throttle of an open run to the latency of writes, and to broker metrics if exporters are given."""
+"""Adjusts the throttle of an open run to the latency of writes, the lag of consumer groups, and metrics of brokers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 from kquota.cli import world
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import DONE, FAILED, complain, say, worded
 from kquota.cli.pacing.setter import RateSetter, throttled
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, KquotaError, Unreachable
-from kquota.measure import ByteRate, counted, human_rate
+from kquota.measure import ByteRate, counted, human_rate, human_rates
 from kquota.pace.enforcement import longest_window
+from kquota.pace.lag import READ_SECONDS, GrowingLag, OffsetsReading
 from kquota.pace.landing import RateBounds
 from kquota.pace.protection import SETTING_SECONDS, ClientWindow, Pressure, Protection, ProtectionStep
 from kquota.pace.reported import BrokerTimes, ReportedTime
 from kquota.probe.latency import LatencyProbe, measuring
+from kquota.probe.port import ConsumerGroups
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Run
@@ -27,7 +31,7 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.reading import shrunk
 
 _LOWEST_SHARE: Final = 10
-"""Without --min-rate, the lowest throttle is the highest throttle divided by this number."""
+"""Without `--min-rate`, the lowest throttle is the highest throttle divided by this number."""
 _LEAST_SECONDS: Final = 1.0
 """The minimum number of seconds between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
@@ -38,20 +42,39 @@ _MILLISECONDS: Final = 1_000
 
 
 def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, ByteRate]:
-    """Return the lowest and the highest throttle of a run. `rate` is its throttle now or at its start, None if unknown.
+    """Return the lowest and the highest throttle of a run.
 
-    Raises Invalid if the highest throttle is unknown or not above the lowest one.
+    `rate` is the throttle that is set now or given for the start, or None. Raises Invalid if the highest throttle is
+    not given, or if it is not above the lowest throttle.
     """
     high = rate if bounds.high is None else bounds.high
     if high is None:
         raise Invalid("--protect needs the highest throttle. Give --max-rate or --throttle")
+    if bounds.low is None and high <= 1:
+        raise Invalid(f"--protect: no throttle is below the highest one ({human_rate(high)}). Give a higher --max-rate")
     low = ByteRate(max(1, high // _LOWEST_SHARE)) if bounds.low is None else bounds.low
     if low >= high:
+        lowest, highest = human_rates(low, high)
         raise Invalid(
-            f"--min-rate {human_rate(low)}: not below the highest throttle ({human_rate(high)}). Give a lower "
-            "--min-rate or a higher --max-rate"
+            f"--min-rate {lowest}: not below the highest throttle ({highest}). Give a lower --min-rate or a higher "
+            "--max-rate"
         )
     return low, high
+
+
+@dataclass(slots=True)
+class ScratchRemoval:
+    """The removal of the scratch topic at the end. A failure does not hide the result of the command, but sets `code`,
+    the exit code.
+    """
+
+    code: int = DONE
+
+    def failed(self, error: KquotaError) -> None:
+        """Print why the scratch topic could not be removed."""
+        self.code = FAILED
+        later = f"After the end time in the name of a topic, {suggested('quota probe --clean-up')} removes it"
+        complain(f"scratch topics of --protect may remain: {worded(error)}. {later}")
 
 
 @contextmanager
@@ -61,11 +84,13 @@ def protecting(
     setter: RateSetter,
     ports: WatchPorts,
     exporters: world.UsageReader | None,
+    removal: ScratchRemoval,
     *,
     max_latency: float | None,
     fresh: bool,
 ) -> Iterator[ProtectedPace]:
-    """Yield the pace of --protect. Its scratch topic exists until the context ends.
+    """Yield the pace of `--protect`. Its scratch topic exists until the context ends. `bounds` are the lowest and the
+    highest throttle, and `rate` is the current one.
 
     `max_latency` is the limit in seconds, or None if a measured baseline gives the limit. With `fresh`, no copy has
     begun, so the lowest throttle needs no time to take effect.
@@ -77,8 +102,9 @@ def protecting(
     logins = world.logins(at, None)
     settling = longest_window(world.broker_settings(at).values()) + SETTING_SECONDS
     with (
-        ThreadPoolExecutor(1) as pool,
-        measuring(logins, ports.clock, lambda: say("removing the scratch topic")) as probe,
+        logins.groups() as groups,
+        ThreadPoolExecutor(2) as pool,
+        measuring(logins, ports.clock, lambda: say("removing the scratch topic"), removal.failed) as probe,
     ):
         yield ProtectedPace(
             setter=setter,
@@ -95,52 +121,73 @@ def protecting(
                 at_lowest=settling if fresh else 0.0,
             ),
             since=ports.clock.monotonic(),
-            reports=None if exporters is None else _Reports(read=exporters, clock=ports.clock, pool=pool),
+            lags=_Background(partial(_offsets, groups), READ_SECONDS, ports.clock, pool),
+            reports=None
+            if exporters is None
+            else _Background(partial(_times, exporters), _REPORT_SECONDS, ports.clock, pool),
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reports:
-    """Reads the metrics of brokers in a thread, because an exporter may not answer for some seconds."""
+_Found = TypeVar("_Found")
 
-    read: world.UsageReader
+
+@dataclass(slots=True)
+class _Background(Generic[_Found]):
+    """Calls `read` in a thread, because an exporter or a broker may not answer for some seconds.
+
+    Two calls begin at least `period` seconds apart.
+    """
+
+    read: Callable[[], _Found]
+    period: float
     clock: Clock
     pool: ThreadPoolExecutor
-    running: Future[tuple[list[BrokerTimes], str | None]] | None = None
+    running: Future[_Found] | None = None
     began: float = -math.inf
-    unreported: str | None = None
 
-    def new(self) -> list[BrokerTimes]:
-        """Return the reading that has ended since the last call, if any, and begin the next reading if it is due."""
-        found: list[BrokerTimes] = []
+    def new(self) -> _Found | None:
+        """Return the result of the reading that has ended since the last call, if any. Begin the next one if it is due.
+
+        Raises the error of `read`.
+        """
+        found = None
         if self.running is not None and self.running.done():
-            found, self.unreported = self.running.result()
+            found = self.running.result()
             self.running = None
-        if self.running is None and self.clock.monotonic() - self.began >= _REPORT_SECONDS:
+        if self.running is None and self.clock.monotonic() - self.began >= self.period:
             self.began = self.clock.monotonic()
-            self.running = self.pool.submit(self._read)
+            self.running = self.pool.submit(self.read)
         return found
 
-    def _read(self) -> tuple[list[BrokerTimes], str | None]:
-        found: list[BrokerTimes] = []
-        unreported = None
-        try:
-            answers = list(self.read())
-        except KquotaError as error:
-            return [], worded(error)
-        for one in answers:
-            if isinstance(one, Unreachable):
-                unreported = worded(one)
-                continue
-            if not one.has_readings and one.produce_ms is None:
-                unreported = f"broker {one.broker}: its metrics contain neither quotas nor times of produce requests"
-                continue
-            delays = [use.throttle_ms or 0.0 for bucket, use in one.readings() if bucket.key == REQUEST_PERCENTAGE]
-            times = {ReportedTime.THROTTLED: max(delays, default=0.0) / _MILLISECONDS}
-            if one.produce_ms is not None:
-                times[ReportedTime.PRODUCE] = one.produce_ms / _MILLISECONDS
-            found.append(BrokerTimes(broker=one.broker, times=times))
-        return found, unreported
+
+def _offsets(groups: ConsumerGroups) -> OffsetsReading | KquotaError:
+    try:
+        return groups.read()
+    except KquotaError as error:
+        return error
+
+
+def _times(exporters: world.UsageReader) -> tuple[list[BrokerTimes], str | None]:
+    """Return the times that the exporters report, and the reason why they are incomplete, if any."""
+    found: list[BrokerTimes] = []
+    unreported = None
+    try:
+        answers = list(exporters())
+    except KquotaError as error:
+        return [], worded(error)
+    for one in answers:
+        if isinstance(one, Unreachable):
+            unreported = worded(one)
+            continue
+        if not one.has_readings and one.produce_ms is None:
+            unreported = f"the metrics of broker {one.broker} contain neither quotas nor times of produce requests"
+            continue
+        delays = [use.throttle_ms or 0.0 for bucket, use in one.readings() if bucket.key == REQUEST_PERCENTAGE]
+        times = {ReportedTime.THROTTLED: max(delays, default=0.0) / _MILLISECONDS}
+        if one.produce_ms is not None:
+            times[ReportedTime.PRODUCE] = one.produce_ms / _MILLISECONDS
+        found.append(BrokerTimes(broker=one.broker, times=times))
+    return found, unreported
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,7 +200,10 @@ class ProtectedPace:
     clock: Clock
     state: Protection
     since: float
-    reports: _Reports | None
+    lags: _Background[OffsetsReading | KquotaError]
+    reports: _Background[tuple[list[BrokerTimes], str | None]] | None
+    unreported: str | None = None
+    unread: bool = False
     reported: set[Pressure] = field(default_factory=set)
     in_sync: dict[TopicPartition, Replicas] = field(default_factory=dict)
     interval: float = _READ_SECONDS
@@ -165,12 +215,16 @@ class ProtectedPace:
         partitions = found.reading.snapshot.partitions
         lost = shrunk(self.in_sync, partitions)
         now = self.clock.monotonic()
+        times: list[BrokerTimes] = []
+        if self.reports is not None and (report := self.reports.new()) is not None:
+            times, self.unreported = report
         window = ClientWindow(
             seconds=now - self.since,
             latencies=self.probe.latencies(),
             shrunk=lost,
-            reported=() if self.reports is None else self.reports.new(),
-            unreported=None if self.reports is None else self.reports.unreported,
+            offsets=self._new_offsets(),
+            reported=times,
+            unreported=self.unreported,
         )
         self.since = now
         (move,) = found.view.moves
@@ -189,8 +243,27 @@ class ProtectedPace:
             self.reported.clear()
         else:
             self._say_pressure(open_run, step)
+        for lag in step.excused:
+            ignored = "kquota ignores this group until it keeps up"
+            say(f"run {open_run.id}: {_grown(lag)} even under the lowest throttle. {ignored}")
         self.state = after
         self.in_sync |= {name: now.isr for name, now in partitions.items()}
+
+    def _new_offsets(self) -> OffsetsReading | None:
+        """Return a new reading of the consumer groups, if there is one. Print once why groups could not be read."""
+        found = self.lags.new()
+        why = None
+        if isinstance(found, KquotaError):
+            why = f"the lag of consumer groups is unknown: {worded(found)}"
+        elif found is not None and found.unlisted:
+            brokers = counted(found.unlisted, "broker")
+            why = f"--protect does not see all consumer groups, because {brokers} did not list them"
+        elif found is not None and found.unread:
+            why = f"--protect does not see the lag of {counted(found.unread, 'consumer group')}"
+        if why is not None and not self.unread:
+            self.unread = True
+            say(why)
+        return None if isinstance(found, KquotaError) else found
 
     def _set(self, run: Run, step: ProtectionStep) -> bool:
         why = _why(step)
@@ -212,6 +285,8 @@ def _why(step: ProtectionStep) -> str:
         return "kquota measures the usual latency at the lowest throttle"
     if step.pressure is Pressure.SHRUNK:
         return f"{counted(step.shrunk, 'partition')} lost an in-sync replica"
+    if step.lag is not None:
+        return _grown(step.lag)
     if step.high is not None:
         what = "take" if step.high.time is ReportedTime.PRODUCE else "delay clients by"
         return (
@@ -223,9 +298,15 @@ def _why(step: ProtectionStep) -> str:
     if step.latency is None or step.limit is None:
         return "the latency of writes is unknown"
     if math.isinf(step.latency):
-        return f"broker {step.broker} does not acknowledge writes"
+        return f"broker {step.broker} does not acknowledge all writes"
     limit = f"(limit {_shown(step.limit)})"
     return f"writes to broker {step.broker} take {_shown(step.latency)} {limit}"
+
+
+def _grown(lag: GrowingLag) -> str:
+    """Return the clause that says how much a lag has grown."""
+    by = f"{counted(lag.records, 'record')} in {lag.seconds:.0f} s"
+    return f"the lag of consumer group {lag.group!r} grew by at least {by}"
 
 
 def _shown(seconds: float) -> str:

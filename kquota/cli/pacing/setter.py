@@ -1,4 +1,4 @@
-"""Sets the throttle of an open run while its move is watched. `MovePace` is the interface of its rules."""
+"""Sets the throttle of an open run while its move is watched. `MovePace` is the interface of the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kquota.cli.options import Output
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
-from kquota.measure import ByteRate, human_rate
+from kquota.measure import ByteRate, human_rates
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Run
 from kquota.terms import LONGEST_TEXT
@@ -31,7 +31,7 @@ class MovePace(Protocol):
 
     @property
     def interval(self) -> float:
-        """The seconds between two readings, unless the operator gives another interval."""
+        """The seconds between two readings of `move run`. `move adjust` has the option `--interval` instead."""
         ...
 
     def after(self, found: Observed) -> None:
@@ -42,13 +42,13 @@ class MovePace(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Wait until the next reading."""
+        """Wait for `seconds` before the next reading, or longer if the pace takes measurements in the meantime."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSetter:
-    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of --reason, if given."""
+    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of `--reason`, if given."""
 
     connection: Connection
     state_dir: Path | None
@@ -61,7 +61,7 @@ class RateSetter:
 
         Return True. If the change fails, or if its effect is unknown, warn and return False.
         """
-        before = human_rate(run.rate or wanted)
+        before, now = human_rates(run.rate or wanted, wanted)
         asked = SetOptions(
             connection=self.connection,
             throttle=str(int(wanted)),
@@ -79,7 +79,7 @@ class RateSetter:
         except (Conflict, Unknown) as error:
             world.warn(f"brokers may still use the throttle {before}: {worded(error)}")
             return False
-        say(f"run {run.id}: the throttle is now {human_rate(wanted)}, was {before}{detail}")
+        say(f"run {run.id}: the throttle is now {now}, was {before}{detail}")
         return True
 
 

@@ -26,7 +26,7 @@ HEADER: Final = """\
 # `owns: [patterns]` covers them and --prune is given. Byte rates are per broker and accept units.
 """
 
-Value: TypeAlias = float | str | None
+LimitValue: TypeAlias = float | str | None
 """A limit, or the text of a replication throttle. None means not set."""
 
 _KINDS: Final = (*ENTITY_TYPES, *THROTTLE_KEYS)
@@ -46,7 +46,7 @@ class Exported(Answer):
         return as_json(self.quotas)
 
 
-def _number(value: Value) -> float | str | None:
+def _number(value: LimitValue) -> float | str | None:
     return None if value is None else leaf(value)
 
 
@@ -54,8 +54,8 @@ def _number(value: Value) -> float | str | None:
 class LimitChanged(Part):
     """The old and the new value of a key. None means not set."""
 
-    old: Value = key(form=_number)
-    new: Value = key(form=_number)
+    old: LimitValue = key(form=_number)
+    new: LimitValue = key(form=_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +128,15 @@ def named(change: str) -> str:
 
 def summary(found: Difference) -> tuple[str, ...]:
     """Return notes: protected entities that --prune keeps although `owns:` covers them, and the number of changes."""
-    kept = [f"warning: --prune keeps protected entities: {few(found.kept, _SHOWN)}"] if found.kept else []
     if not found.changes:
-        return (*kept, "nothing to change")
+        return (*_kept(found), "nothing to change")
     keys = sum(1 for one in found.changes for _ in one.differing())
-    return (*kept, f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change")
+    return (*_kept(found), f"{counted(keys, 'limit')} of {counted(len(found.changes), 'entity')} would change")
+
+
+def _kept(found: Difference) -> tuple[str, ...]:
+    protected = counted(len(found.kept), "protected entity")
+    return (f"warning: --prune keeps {protected}: {few(found.kept, _SHOWN)}",) if found.kept else ()
 
 
 def words(entity: Entity | Resource) -> str:
@@ -140,7 +144,7 @@ def words(entity: Entity | Resource) -> str:
     return " ".join(f"{kind[:-1]} {'default' if name is DEFAULT else repr(name)}" for kind, name in entity.parts())
 
 
-def _shown(name: str, value: Value) -> str:
+def _shown(name: str, value: LimitValue) -> str:
     """Format a value exactly, for people. A rate of 1000 or more without a unit is followed by the rounded rate."""
     if value is None:
         return "not set"
@@ -154,7 +158,7 @@ def _shown(name: str, value: Value) -> str:
     return f"{exact} ({human_rate(float(value))})" if rate and exact.isdigit() and float(value) >= 1000 else exact
 
 
-def bare(value: Value) -> str | None:
+def bare(value: LimitValue) -> str | None:
     """Format a value as it is sent to the cluster. Return None if it is not set."""
     return plain(value) if isinstance(value, float) else value
 
@@ -227,6 +231,6 @@ def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_ste
         undone=tuple(EntityUndone(entity=entity, why=why) for entity, why in undone.items()),
         protected=found.kept,
         confirmed=confirmed,
-        closing_notes=(note,),
+        closing_notes=(note,) if confirmed else (*_kept(found), note),
         code=FAILED if undone else DONE,
     )

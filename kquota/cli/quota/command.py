@@ -10,8 +10,7 @@ import typer
 
 from kquota.cli import commands
 from kquota.cli.connection import Unrecorded
-from kquota.cli.help import Group
-from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, WritingOptions, Yes
+from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, WritingOptions, Yes, flag, value
 from kquota.cli.quota.advise import command as advise
 from kquota.cli.quota.probe import command as probe
 from kquota.cli.quota.simulate import command as simulate
@@ -46,15 +45,14 @@ class ExportOptions:
 
     connection: Unrecorded
     replication_throttles: Annotated[
-        bool,
-        typer.Option("--replication-throttles", help="Also print the replication throttles of brokers and topics."),
+        bool, flag("replication-throttles", "Also print the replication throttles of brokers and topics.")
     ] = False
     form: Annotated[
         QuotaFormat,
-        typer.Option(
-            "--format",
-            metavar=f"[{'|'.join(QuotaFormat)}]",
-            help="Format of the document: kquota's own, KafkaUser resources of Strimzi, resources of the Terraform "
+        value(
+            "format",
+            f"[{'|'.join(QuotaFormat)}]",
+            "Format of the document: kquota's own, KafkaUser resources of Strimzi, resources of the Terraform "
             "provider Mongey/kafka, or the YAML of `rpk cluster quotas`.",
         ),
     ] = QuotaFormat.kquota
@@ -62,8 +60,7 @@ class ExportOptions:
 
 
 FormatToRead: TypeAlias = Annotated[
-    QuotaFormat,
-    typer.Option("--format", metavar="[kquota|strimzi|rpk]", help="Format of FILE, as for `quota export`."),
+    QuotaFormat, value("format", "[kquota|strimzi|rpk]", "Format of FILE, as for `quota export`.")
 ]
 DIFF_EPILOG: Final = """Exit codes: 0 if nothing would change, 8 if something would change.
 
@@ -104,13 +101,9 @@ class ApplyOptions(WritingOptions):
     yes: Yes = False
     change: Annotated[
         str | None,
-        typer.Option(
-            "--change",
-            metavar="HASH",
-            help="Apply without confirmation, and only if `quota diff` shows this hash for the change.",
-        ),
+        value("change", "HASH", "Apply without confirmation, and only if `quota diff` shows this hash for the change."),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, without sending them.")] = False
+    dry_run: Annotated[bool, flag("dry-run", "Print the changes, without sending them.")] = False
     output: OutputFormat = Output.text
 
     @property
@@ -137,8 +130,7 @@ class ExplainOptions:
 
     connection: Unrecorded
     user: Annotated[
-        str | None,
-        typer.Option("--user", metavar="NAME", help="User of the client.  [default: any user that no quota names]"),
+        str | None, value("user", "NAME", "User of the client.  [default: any user that no quota names]")
     ] = None
     client_id: Annotated[
         str | None,
@@ -149,22 +141,12 @@ class ExplainOptions:
             help="Client-id, '' for none.  [default: any client-id that no quota names]",
         ),
     ] = None
-    ip: Annotated[
-        str | None, typer.Option("--ip", metavar="ADDRESS", help="IP address that the client connects from.")
-    ] = None
-    all_: Annotated[
-        bool, typer.Option("--all", help="Check all quotas for mistakes and for limits without effect.")
-    ] = False
+    ip: Annotated[str | None, value("ip", "ADDRESS", "IP address that the client connects from.")] = None
+    all_: Annotated[bool, flag("all", "Check all quotas for mistakes and for limits without effect.")] = False
     output: TableFormat = Output.text
 
 
-app = typer.Typer(name="quota", cls=Group, epilog=EPILOG, no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Manage a cluster's quotas as one document, explain which quota limits a client, and test quotas under load."""
-
+app = commands.group("quota", EPILOG)
 
 commands.add(app, "export", ExportOptions, epilog=EXPORT_EPILOG, work="run.export")
 commands.add(app, "diff", DiffOptions, epilog=DIFF_EPILOG, work="run.diff")

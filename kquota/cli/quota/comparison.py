@@ -1,6 +1,4 @@
-"""The steps that `quota export`, `diff` and `apply` share: read the document and the cluster, compare them, and write
-throttles.
-"""
+"""Steps of `quota export`, `diff` and `apply`: read the document and the cluster, compare them, and write throttles."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from kquota import text_file
 from kquota.addresses import is_ip_or_host
@@ -25,11 +22,8 @@ from kquota.quota.limits import QuotaChange
 from kquota.quota.port import Principals
 from kquota.settings import actions, ignored
 from kquota.settings.port import Configs
-from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Entry, Kind, Resource
+from kquota.settings.resource import THROTTLE_KEYS, TOPICS, Entry, Resource
 from kquota.terms import WIRE_DEFAULT
-
-_KINDS: Final[tuple[Kind, ...]] = (BROKERS, TOPICS)
-"""The kinds of resources that have throttles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +67,8 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
     for entity, limits in found.limits.items():
         if isinstance(entity.ip, str) and limits and not is_ip_or_host(entity.ip):
             raise Invalid(
-                f"{name}: {entity}: neither an IP address nor a resolvable host. A broker that cannot resolve it can "
-                "fail to start"
+                f"{name}: {entity}: neither an IP address nor a resolvable host. Correct the name, because a broker "
+                "that cannot resolve it can fail to start"
             )
     if any(of == WIRE_DEFAULT for entity in found.limits for _, of in entity.parts()):
         world.warn(
@@ -85,7 +79,11 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
 
 
 def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Difference:
-    """Return the changes that the document makes. Raises Refused and Invalid for a document that cannot be applied."""
+    """Return the changes that the document makes.
+
+    Raises Invalid for a name that this connection cannot carry. Raises Refused for a change of a protected entity, and
+    for the throttles of a missing topic or a dead broker.
+    """
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else _throttles_of(cluster.configs, wanted.throttles)
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
@@ -116,7 +114,7 @@ def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
 def every_throttle(configs: Configs) -> Throttles:
     """Return all throttles that are set. Raises Unreachable if a live broker does not report its throttles."""
     found: dict[Resource, Mapping[str, str]] = {}
-    for kind in _KINDS:
+    for kind in THROTTLE_KEYS:
         described, lost = actions.describe_all(configs, kind)
         if lost:
             raise lost[0]

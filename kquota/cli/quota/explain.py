@@ -1,5 +1,5 @@
-"""`kquota quota explain`: the limit of each key for a client or an IP and the level that sets it, or findings about
-all quotas.
+"""`kquota quota explain`: each limit that applies to a client or an IP, with the level that sets it. With --all,
+findings about all quotas.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kquota.quota.explain import NOTHING_KNOWN, Explanation, KeyAnswer, address,
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import plain
 from kquota.quota.lint import lint
-from kquota.quota.precedence import Client, LevelState, Per, Quotas
+from kquota.quota.precedence import Client, LevelState, Per, QuotasByEntity
 from kquota.quota_keys import Model
 
 
@@ -37,7 +37,7 @@ class BucketShown(Part):
 class LevelShown(Part):
     """A level, and the limit that is set on it. `value` is None if no limit is set.
 
-    `entity` is None if no entity on this level can match the client or the IP.
+    `entity` is None if no entity on this level can match the client, and on level 1 of an IP without its own quota.
     """
 
     level: int
@@ -55,10 +55,11 @@ class CapacityShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyShown(Part):
-    """The limit of one key. None for `limit`, `cluster` or `burst` means unlimited if `unlimited` is true, and unknown
-    otherwise.
+    """The limit of one key. `unlimited` is True if no known limit applies, or if the brokers ignore the key
+    (`ignored`). Otherwise, None for `cluster`, `burst` or `burst_seconds` means unknown.
 
-    For request_percentage, `burst` and `burst_seconds` are always None, because kquota does not calculate them.
+    For `request_percentage`, `burst` and `burst_seconds` are always None, because kquota does not calculate them.
+    `level` and `entity` are None unless a level sets the limit. `broker_config` is None unless a broker config sets it.
     """
 
     key: str
@@ -152,7 +153,7 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
 def run(options: ExplainOptions) -> Answer:
     """Run the command.
 
-    Raises Invalid if no client, IP or --all is given, for --all together with a client or an IP, for an empty user, and
+    Raises Invalid without a client, an IP or --all, for --all together with a client or an IP, for an empty user, and
     for an invalid IP.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
@@ -185,7 +186,7 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
     return None if user is None and client_id is None else Client(user=user, client_id=client_id)
 
 
-def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, Capacity]:
+def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[QuotasByEntity, Capacity]:
     """Read all quotas, and the settings that determine their effect. `unreadable` receives a message for each value
     that cannot be read. If the brokers refuse to show their settings, kquota warns and treats the settings as unknown.
     """
@@ -195,5 +196,5 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[Quotas, C
         with world.configs(at) as configs:
             return quotas, cluster_of(configs, release)
     except Refused as error:
-        world.warn(f"{error}. The settings of the brokers are unknown")
+        world.warn(f"{error}. The configs of the brokers are unknown")
         return quotas, replace(NOTHING_KNOWN, release=release)

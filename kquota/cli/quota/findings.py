@@ -14,13 +14,13 @@ from kquota.cli.formats import printable
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer, Part, Row
 from kquota.cli.quota.sentences import WIDTH, amount
+from kquota.cli.suggestion import entity_words
 from kquota.cli.table import COLUMNS, columns
 from kquota.measure import counted
 from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import QuotaChange, plain
-from kquota.quota.precedence import Quotas
-from kquota.terms import DEFAULT
+from kquota.quota.precedence import QuotasByEntity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Findings(Answer):
             yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
 
 
-def findings(found: Sequence[QuotaFinding], quotas: Quotas, given: Connection) -> Findings:
+def findings(found: Sequence[QuotaFinding], quotas: QuotasByEntity, given: Connection) -> Findings:
     """Return the answer, with commands for the cluster that was given on the command line."""
     shown = (
         QuotaFindingShown(
@@ -112,7 +112,7 @@ def _command(change: QuotaChange, given: Connection) -> str:
     if change.delete:
         words += ["--delete-config", ",".join(sorted(change.delete))]
     for kind, name in change.entity.parts():
-        words += [f"--{kind[:-1]}-defaults"] if name is DEFAULT else [f"--{kind[:-1]}", str(name)]
+        words += entity_words(kind, name)
     return " ".join(map(_word, words))
 
 

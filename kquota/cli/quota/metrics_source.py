@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from kquota.cli.connection import Where
+from kquota.cli.options import value
 from kquota.errors import Invalid
 
 
@@ -17,18 +16,16 @@ class MetricsSource:
 
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            metavar="URL,…",
-            help="Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]",
+        value(
+            "metrics", "URL,…", "Prometheus JMX exporters of the brokers, separated by commas. [env: KQUOTA_METRICS]"
         ),
     ] = None
     prometheus: Annotated[
         str | None,
-        typer.Option(
-            "--prometheus",
-            metavar="URL",
-            help="Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for "
+        value(
+            "prometheus",
+            "URL",
+            "Prometheus server that scrapes the exporters, with the labels of this cluster as parameters, for "
             "example http://prometheus:9090?job=kafka. [env: KQUOTA_PROMETHEUS]",
         ),
     ] = None

@@ -11,7 +11,6 @@ from typing import Final
 from kquota.cli import clock, confirmation, world
 from kquota.cli.contract import say
 from kquota.cli.formats import printable
-from kquota.cli.options import Output
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
 from kquota.cli.quota import interchange
@@ -28,9 +27,12 @@ from kquota.quota.document import Document
 from kquota.quota.entity import Entity
 from kquota.settings.resource import Resource
 from kquota.terms import SEEN_SECONDS
+from kquota.text_file import looking_at
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SECONDS_PER_ENTITY: Final = 0.001
+_PIPED: Final = "QUOTAS.yaml"
+"""The placeholder for a document from stdin or a pipe."""
 
 
 def export(options: ExportOptions) -> Answer:
@@ -41,7 +43,7 @@ def export(options: ExportOptions) -> Answer:
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:
         raise Invalid(f"--format {options.form} cannot hold replication throttles. Leave out --replication-throttles")
-    if foreign and options.output is not Output.text:
+    if foreign and not options.output.for_people:
         raise Invalid(f"--format {options.form} already sets the output format. Leave out --output {options.output}")
     unreadable: list[str] = []
     with opened(
@@ -70,7 +72,7 @@ def diff(options: DiffOptions) -> Reviewed:
 
 def apply(options: ApplyOptions) -> Answer:
     """Apply the document. Raises Refused if the change is not the reviewed one, is not confirmed, affects a protected
-    entity, or would be ignored by the brokers.
+    entity, names a missing topic or a dead broker, or would be ignored by the brokers.
 
     Raises Invalid for an invalid hash or document, and if there is no terminal for the confirmation. Raises Conflict if
     the quotas changed before the confirmation.
@@ -103,11 +105,16 @@ def apply(options: ApplyOptions) -> Answer:
 
 
 def _diff_command(options: ApplyOptions) -> str:
-    """Return the command that shows the same change."""
+    """Return the command that shows the same change. A document from a pipe gets a placeholder, because it can be read
+    only once.
+    """
+    with looking_at(options.file):
+        is_piped = str(options.file) == "-" or options.file.is_fifo()
+    file = _PIPED if is_piped else shlex.quote(str(options.file))
     more = (
         f" --format {options.form}" if options.form is not QuotaFormat.kquota else " --prune" if options.prune else ""
     )
-    return suggested(f"quota diff {shlex.quote(str(options.file))}{more}")
+    return suggested(f"quota diff {file}{more}")
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:

@@ -1,4 +1,4 @@
-"""The text of `quota explain`: clients, limits and reasons, at most 80 columns wide. `quota probe` uses parts of it."""
+"""The text of `quota explain`: clients, limits and reasons, wrapped at 80 columns. `quota probe` uses parts of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kquota.cli.formats import printable
-from kquota.list_text import few
+from kquota.list_text import few, listed
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.quota.capacity import AS_SHIPPED, Capacity
 from kquota.quota.entity import Entity
@@ -81,8 +81,8 @@ EXEMPT: Final = (
 
 
 def reasons(explained: Explanation) -> Iterator[str]:
-    """Yield one line for each key, then the reason for each limit and the clients that share it, at most 80 columns
-    wide.
+    """Yield a headline for each key, then the reason for each limit and the clients that share the limit. Sentences are
+    wrapped at `WIDTH` columns. The rows of the levels are not wrapped.
     """
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
@@ -161,16 +161,15 @@ def _reason(answer: KeyAnswer, client: Client | None) -> str:
         above = {2: "level 1", 3: "levels 1 and 2"}.get(won.level, f"levels 1 to {won.level - 1}")
         reason = f"no limit applies on {above}, which would take precedence"
     if shadowed := [str(rung.level) for rung in answer.rungs if rung.state is LevelState.SHADOWED]:
-        *first, last = shadowed
-        reason += (
-            f"; brokers ignore levels {', '.join(first)} and {last}" if first else f"; brokers ignore level {last}"
-        )
+        reason += f"; brokers ignore {'level' if len(shadowed) == 1 else 'levels'} {listed(shadowed)}"
     return f"{reason}; {quirk}" if nameless else reason
 
 
 def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
     if answer.row.model is Model.BUCKET:
         return "this limit is for the whole cluster, because only the controller counts mutations"
+    if cluster.size == 0:
+        return "unknown, because no broker is alive; each broker counts separately"
     if cluster.size is None or answer.cluster is None:
         return f"unknown: {_NO_BROKERS}"
     brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
@@ -202,32 +201,41 @@ def _burst(answer: KeyAnswer, cluster: Capacity) -> Iterator[str]:
         return
     mutations = answer.row.model is Model.BUCKET
     if answer.burst is None or answer.burst_seconds is None:
-        why = _no_mutation_window(answer, cluster) if mutations else _NO_BROKERS
-        yield from wrapped("burst", f"unknown: {why}")
+        yield from wrapped("burst", f"unknown: {_no_window(answer, cluster)}")
     elif mutations:
         window = cluster.mutation_window
         assert window is not None
         yield from wrapped(
             "burst",
-            f"{answer.burst:g} partitions at once = {plain(answer.limit or 0)}/s x {window.samples}"
+            f"{_with_noun(answer.burst, 'partitions')} at once = {plain(answer.limit or 0)}/s x {window.samples}"
             f" (controller.quota.window.num) x {window.seconds} s (controller.quota.window.size.seconds). The "
             "controller"
             f" accepts requests while the bucket is not below 0, and an empty bucket is full after"
             f" {human_duration(answer.burst_seconds)}",
         )
     else:
-        size = human_bytes(answer.burst) if answer.row.in_bytes else f"{answer.burst:g} {answer.row.counts}"
+        size = human_bytes(answer.burst) if answer.row.in_bytes else _with_noun(answer.burst, answer.row.counts)
         yield from wrapped(
             "burst", f"{size} at once, then delays: brokers measure the rate over the last {answer.burst_seconds} s"
         )
 
 
-def _no_mutation_window(answer: KeyAnswer, cluster: Capacity) -> str:
+def _no_window(answer: KeyAnswer, cluster: Capacity) -> str:
     if not cluster.reported:
         return _NO_BROKERS
+    if answer.row.model is not Model.BUCKET:
+        return "it depends on the brokers' quota.window settings, which are unknown or differ"
     shipped = f"{AS_SHIPPED.samples} x {AS_SHIPPED.seconds} s"
-    example = f"with Kafka's defaults, {shipped}, it is {AS_SHIPPED.bucket_seconds * (answer.limit or 0):g} partitions"
-    return f"it depends on the controllers' controller.quota.window settings, which brokers do not report; {example}"
+    burst = _with_noun(AS_SHIPPED.bucket_seconds * (answer.limit or 0), "partitions")
+    example = f"with Kafka's defaults, {shipped}, it is {burst}"
+    return f"it depends on the controllers' controller.quota.window settings, which are unknown or differ; {example}"
+
+
+def _with_noun(value: float, nouns: str) -> str:
+    """Return a value with its noun, which is given in the plural. The last digit is rounded, because 11 x 0.7 is
+    7.699999999999999 in floating point.
+    """
+    return f"{value:.15g} {nouns.removesuffix('s') if value == 1 else nouns}"
 
 
 def _exceptions(entities: Sequence[Entity]) -> str:

@@ -1,4 +1,4 @@
-"""`reassign-partitions --verify --all-runs`: verify all open runs, and restore throttles of moves that have ended."""
+"""`reassign-partitions --verify --all-runs`: verify all open runs of moves, and restore throttles of ended moves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.reassign_partitions.verification import Verified, verified
 from kquota.errors import Busy, Invalid, KquotaError
+from kquota.measure import counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Purpose, Run
@@ -31,9 +32,10 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """The exit code: 1 if the state is unknown or replicas are not those of the plan.
+        """The exit code: 1 if the state is unknown, replicas are not those of the plan, or a move never started.
 
-        Otherwise 8 if moves are running, a throttle is or may still be set, or the check was read-only. Otherwise 0.
+        Otherwise, it is 8 if moves are running, a throttle is or may still be set, or the check was read-only.
+        Otherwise, it is 0.
         """
         if self.verified is None:
             return FAILED
@@ -45,7 +47,7 @@ class RunVerified(Part):
         if self.verified is None:
             return f"{self.run}: unknown: {self.why}"
         done = sum(one.status is Progress.DONE for one in self.verified.partitions)
-        progress = f"{done} of {len(self.verified.partitions)} partitions done"
+        progress = f"{done:,} of {counted(len(self.verified.partitions), 'partition')} done"
         if self.owner is not None:
             progress += f", begun by {self.owner}"
         if self.verified.verdict is not Progress.DONE:
@@ -63,16 +65,15 @@ class AllRunsVerified(Answer):
     runs: tuple[RunVerified, ...]
 
     def text(self) -> Iterator[str]:
-        """Yield one line for each run."""
         yield from (one.line for one in self.runs)
 
 
 def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
-    """Verify every open run of a move. Restore the throttles of moves that have ended, unless --preserve-throttles is
+    """Verify every open run of a move. Restore the throttles of moves that have ended, unless `--preserve-throttles` is
     given or another kquota holds the lock.
 
-    The exit code is the code of the worst result, where 1 is worse than 8. Raises Invalid for --reassignment-json-file
-    and --clear-all.
+    The exit code is that of the worst run, and 1 is worse than 8. It is also 1 if the state of other recorded runs is
+    unknown. Raises Invalid if `--reassignment-json-file` or `--clear-all` is given.
     """
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),
@@ -95,7 +96,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
             looked_at = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
             found = [one for one in looked_at if one is not None]
         if not found:
-            notes += ["no run is open", *world.unseen(stage.runs.alone)]
+            notes += ["no run of a move is open", *world.unseen(stage.runs.alone)]
         unknown = list(_unknown(stage))
     notes += [line for one in found for line in _remarks(one)]
     codes = [one.code for one in found] + ([FAILED] if unknown else [])
@@ -135,13 +136,13 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
 
 
 def _remarks(one: RunVerified) -> Iterator[str]:
-    """Yield the errors and warnings about a run, with its id."""
+    """Yield the errors, the warnings and the notes about a run, with its id."""
     if one.verified is None:
         yield f"error: run {one.run}: {one.why}"
         return
     for line in one.verified.notes:
         kind, _, rest = line.partition(": ")
-        if kind in ("error", "warning"):
+        if kind in ("error", "warning", "note"):
             yield line if one.run in rest else f"{kind}: run {one.run}: {rest}"
 
 

@@ -34,7 +34,7 @@ class Placed(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaText(Part):
-    """A replica, with its log dir or the answer of its broker."""
+    """A replica, with its log dir, or with the reason why its move has not started (`--cancel`: not stopped)."""
 
     partition: TopicPartition = spread()
     broker: BrokerId
@@ -47,7 +47,7 @@ def replica_texts(texts: Mapping[ReplicaId, object]) -> tuple[ReplicaText, ...]:
 
 
 def log_dirs_code(done: Started) -> int:
-    """Return 1 if a broker refused a move, 8 if a move has not begun yet, and 0 otherwise."""
+    """Return 1 if a broker refused a request, 8 if a broker has not acted on a request yet, and 0 otherwise."""
     if done.refused:
         return FAILED
     return NOT_YET if done.waiting else DONE

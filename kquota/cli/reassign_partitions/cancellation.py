@@ -13,21 +13,24 @@ from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.reassign_partitions.verification import Verified, clearing, verified
 from kquota.list_text import joined
-from kquota.reassign import log_dirs, words
+from kquota.reassign import log_dir_actions, log_dirs, words
 from kquota.reassign.cancellation import Cancellable, Cancellation, cancel, cancellable
+from kquota.reassign.log_dir_actions import Started
 from kquota.terms import TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
-    """Stop the running moves of the plan, and restore the throttle unless --preserve-throttles is given. A dry run only
-    returns the moves to stop.
+    """Stop the running moves of the plan, and restore the throttle unless `--preserve-throttles` is given. A dry run
+    only returns the moves to stop.
     """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         what = cancellable(stage.cluster, stage.runs, plan, force=options.force)
         if options.dry_run:
-            return would_cancel(what)
+            wanted = log_dirs.of(plan)
+            stopped = log_dir_actions.would_cancel(stage.dirs, wanted) if stage.dirs is not None else Started()
+            return would_cancel(what, stopped)
         done = cancel(
             stage.cluster,
             stage.runs,
@@ -42,28 +45,37 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldCancel(Answer):
-    """The answer to a dry run of --cancel: the moves that --cancel would stop."""
+    """The answer to a dry run of `--cancel`: the moves to stop. `log_dirs` has the log dirs in which replicas stay."""
 
     dry_run: bool = True
     cancel: tuple[Placed, ...]
+    log_dirs: tuple[ReplicaText, ...]
 
     def text(self) -> Iterator[str]:
-        yield "Would be cancelled (nothing was cancelled):" if self.cancel else words.NONE_CANCELLED
+        some = self.cancel or self.log_dirs
+        yield "Would be cancelled (nothing was cancelled):" if some else words.NONE_CANCELLED
         for one in self.cancel:
             yield f"  {one.partition}{'' if one.replicas is None else f', back to {joined(one.replicas)}'}"
+        for each in self.log_dirs:
+            yield f"  {each.partition} on broker {each.broker}: stays in {each.text}"
 
 
-def would_cancel(found: Cancellable) -> WouldCancel:
-    """Return the answer to a dry run."""
+def would_cancel(found: Cancellable, stopped: Started) -> WouldCancel:
+    """Return the answer to a dry run. `stopped` has the moves between log dirs that would be stopped."""
+    unknown = {broker: why for (_, broker), why in stopped.waiting.items()}
     return WouldCancel(
         cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()),
-        notes=tuple(remarks.of_missing(found)),
+        log_dirs=replica_texts(stopped.begun),
+        notes=(
+            *remarks.of_missing(found),
+            *(f"warning: the log dirs of broker {b} are unknown ({why})" for b, why in sorted(unknown.items())),
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled(Answer):
-    """The answer of --cancel, printed like kafka-reassign-partitions."""
+    """The answer of `--cancel`, printed like kafka-reassign-partitions."""
 
     done: Cancellation = hidden()
     cancelled: tuple[TopicPartition, ...]
@@ -83,7 +95,7 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. Replicas that are not those of the plan are not a failure, because --cancel undoes moves."""
+    """Return the answer. Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves."""
     found = done.verification
     return Cancelled(
         done=done,

@@ -9,12 +9,13 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli import commands
-from kquota.cli.actions import StrictCommand, With, flag, value
+from kquota.cli.actions import StrictCommand, With
 from kquota.cli.connection import Connection
-from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes, recordable
+from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes, flag, recordable, value
 
 EPILOG: Final = """Exit codes of --verify: 0 if the moves have ended and the throttle is restored; 8 if moves are
-still running, or a throttle is not restored yet: run --verify again; 1 if some replicas are not those of the plan.
+still running or a throttle is not restored yet (run --verify again), or if a throttle of an unknown run
+may still be set; 1 if some replicas are not those of the plan.
 With --all-runs: 0 if all runs are done; 8 if some are not done yet; 1 if the state of a run is unknown, or some of
 its replicas are not those of its plan.
 
@@ -33,7 +34,6 @@ HEADINGS: Final = {
     "--additional": "Safety",
     "--state-dir": "Record and output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,12 @@ class ReassignOptions(WritingOptions):
     seed: Annotated[
         int | None,
         With(GENERATE),
-        typer.Option(
-            "--seed",
-            metavar="N",
+        value(
+            "seed",
+            "N",
+            "For --generate: seed of an earlier proposal, to repeat it. "
+            "kquota prints the seed of each proposal on stderr.",
             min=0,
-            help="For --generate: seed of an earlier proposal, to repeat it. Each proposal prints its seed on stderr.",
         ),
     ] = None
     throttle: Annotated[
@@ -88,7 +89,7 @@ class ReassignOptions(WritingOptions):
             "RATE",
             "Throttle rate for the copies that each broker sends and receives, for example 50MB/s. Without a unit: "
             "bytes per second. "
-            "[default: no throttle]",
+            "[default: no throttle for a new run, unchanged for an open one]",
         ),
     ] = None
     replication_quota: Annotated[
@@ -105,8 +106,8 @@ class ReassignOptions(WritingOptions):
         value(
             "replica-alter-log-dirs-throttle",
             "RATE",
-            "Throttle rate for copies between the log dirs of a broker. --throttle does not limit these copies. "
-            "[default: the rate of the broker]",
+            "Throttle rate for copies between the log dirs of a broker, for example 50MB/s. --throttle does not limit "
+            "these copies. [default: the rate of the broker]",
         ),
     ] = None
     throttle_whole_topics: Annotated[
@@ -123,7 +124,11 @@ class ReassignOptions(WritingOptions):
     clear_all: Annotated[
         bool,
         With(VERIFY),
-        flag("clear-all", "Clear all throttles, including those of other tools and users, as Kafka's --verify does."),
+        flag(
+            "clear-all",
+            "If no move is running, clear the rates of all brokers and the lists of the plan's topics, including those "
+            "of other tools and users, as Kafka's --verify does.",
+        ),
     ] = False
     additional: Annotated[
         bool,
@@ -177,7 +182,7 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The time limit of the whole command. Only --verify has one. A bare number is milliseconds."""
+        """The time limit of the whole command. Only `--verify` has one. A bare number is milliseconds."""
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout

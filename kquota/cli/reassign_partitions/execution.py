@@ -14,27 +14,32 @@ from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
-from kquota.measure import ByteRate, human_rate
+from kquota.measure import ByteRate, counted, human_rate, rate_in_full
 from kquota.pace.share import Pace
 from kquota.reassign import log_dirs, words
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.wave import ListFull
 from kquota.settings.change import Change
 from kquota.sizes.port import LogDirs
 from kquota.terms import TopicPartition
 
 
-def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
+def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> Executed | WouldExecute:
     """Start the moves of the plan, and report where the rollback plan is recorded. A dry run only returns the changes.
 
-    Raises Invalid for options that cannot be combined, Refused if a check of the plan fails.
+    Without `plan`, read the plan of the options. Raises Invalid for invalid options or an invalid plan, and Refused if
+    a check of the plan fails.
     """
     asked = _asked(options)
-    timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
+    timeout, plan = plan_option.timeout(options), plan or plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --execute")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
+        try:
+            prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
+        except ListFull as full:
+            raise Refused(full, ", or give --throttle-whole-topics to throttle the whole topic") from full
         for line in _announced(prepared, asked, options):
             say(line)
         expected = None if asked.force else _must_keep_up(stage.log_dirs, prepared)
@@ -55,7 +60,10 @@ def run(at: world.Where, options: ReassignOptions) -> Executed | WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldExecute(Answer):
-    """The changes that --execute would write: every value, then the moves of the first wave. Nothing was written."""
+    """The changes that `--execute` would make: the values, the moves of the first wave, and the moves between log dirs.
+
+    `later` is the number of moves after the first wave. Nothing was written.
+    """
 
     dry_run: bool = True
     changes: tuple[Change, ...]
@@ -75,7 +83,7 @@ class WouldExecute(Answer):
         for one in self.log_dirs:
             yield f"  {one.partition} on broker {one.broker} into {one.text}"
         if self.later:
-            yield f"  and {self.later} more in later waves"
+            yield f"  and {counted(self.later, 'more move')} after the first wave"
         if not self.changes and not self.moves and not self.log_dirs:
             yield "  nothing"
 
@@ -93,7 +101,7 @@ def would_execute(found: Prepared) -> WouldExecute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of --execute, printed like kafka-reassign-partitions, but without an empty list of started moves."""
+    """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves."""
 
     done: Execution = hidden()
     log_dir_throttle: ByteRate | None = hidden()
@@ -174,14 +182,14 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
 
 
 def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
-    """Yield the throttles that will be set, with warnings and notes. Raises Refused if --unthrottled would have to
+    """Yield the throttles that will be set, with warnings and notes. Raises Refused if `--unthrottled` would have to
     remove a throttle.
     """
     applied, run = prepared.applied, prepared.run
     if applied.throttle is not None:
-        yield f"throttle: {_in_full(applied.throttle)} into and out of every broker that takes part"
+        yield f"throttle: {rate_in_full(applied.throttle)} into and out of every broker that takes part"
     if applied.log_dir_throttle is not None:
-        rate = _in_full(applied.log_dir_throttle)
+        rate = rate_in_full(applied.log_dir_throttle)
         yield f"log dir throttle: {rate} between the log dirs of every broker that takes part"
     yield from (f"warning: {note}" for note in prepared.notes)
     if run is None:
@@ -208,13 +216,10 @@ def _explicit(options: ReassignOptions) -> bool:
     return options.unthrottled or options.throttle is not None or options.replication_quota is not None
 
 
-def _in_full(rate: ByteRate) -> str:
-    return f"{rate} bytes per second ({human_rate(rate)})"
-
-
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:
-    """Raise Refused if a copy can never catch up under the throttle of the run. Return the pace of the copies, or None
-    if it is unknown, or if this command sets no throttle.
+    """Return the pace of the copies, or None if the pace is unknown or this command sets no throttle.
+
+    Raises Refused if a copy can never catch up under the throttle of the run.
     """
     rate = None if prepared.run is None else prepared.run.rate
     if rate is None or (prepared.applied.throttle is None and not prepared.changes):

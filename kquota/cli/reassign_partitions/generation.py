@@ -18,8 +18,8 @@ from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
-from kquota.list_text import joined
-from kquota.measure import counted
+from kquota.list_text import few, joined, named_brokers
+from kquota.measure import agreeing, counted
 from kquota.pace.work import move_ratio
 from kquota.placement.generate import Proposal, proposal
 from kquota.reassign import strict_json, words
@@ -31,6 +31,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 _SEEDS: Final = 1_000_000
 _NEARLY_ALL: Final = 0.75
+_SHOWN: Final = 10
 _TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":1}'
 
 
@@ -50,17 +51,16 @@ class PlanProposed(Answer):
     warnings: tuple[str, ...]
 
     def text(self) -> Iterator[str]:
-        """Yield the lines of kafka-reassign-partitions."""
         yield from words.generated(self.current, self.proposed).split("\n")
 
 
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     """Read the replicas of the topics, and propose a plan. Nothing is written.
 
-    Raises Invalid for an invalid file or broker list, Refused for an unknown topic or a dead broker.
+    Raises Invalid for an invalid file or broker list, and Refused for an unknown topic or a dead broker.
     """
     brokers = broker_list(options.broker_list or "")
-    # The `run` module has already refused --generate without a file.
+    # The `run` module has already refused `--generate` without a file.
     file = options.topics_to_move_json_file or Path()
     topics = topics_to_move(file)
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
@@ -100,8 +100,8 @@ def broker_list(text: str) -> tuple[BrokerId, ...]:
 def warnings(made: Proposal, moving: Sequence[TopicPartition]) -> Iterator[str]:
     """Yield warnings about problems that Kafka's tool does not report."""
     if moving:
-        names = f"{moving[0]} is" if len(moving) == 1 else f"{len(moving)} partitions ({moving[0]} and others) are"
-        yield f"{names} moving: the current assignment shows the target of the move"
+        those = agreeing(len(moving), "partition", "is", "are")
+        yield f"{those} moving ({few(moving, _SHOWN)}): the current assignment shows the replicas after the move"
     first = {name.topic: name for name in reversed([*made.current.targets])}
     for topic, factors in made.mixed.items():
         counts = ", ".join(f"{counted(count, 'partition')} with {factor}" for factor, count in sorted(factors.items()))
@@ -125,12 +125,16 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
         # The message begins like Kafka's, which names only one topic.
         others = f" (also not found: {', '.join(missing[1:])})" if missing[1:] else ""
         them, names = ("them", "their names") if others else ("it", "its name")
-        raise Refused(f"Topic {missing[0]} not found{others}. Remove {them} from {file} or correct {names}")
+        name = "stdin" if str(file) == "-" else file
+        raise Refused(f"Topic {missing[0]} not found{others}. Remove {them} from {name} or correct {names}")
     return partitions
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the current replicas, or {} if they are unknown. ZooKeeper does not store log dirs."""
+    """Return the log dirs of the current replicas on live brokers, or {} if the brokers do not report them.
+
+    Over ZooKeeper, the result is also {}, because ZooKeeper does not store log dirs.
+    """
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -149,12 +153,15 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """Return the rack of each broker, or None for all if not `rack_aware`. Raises Refused for a broker that is not
-    alive. Kafka's tool ignores these brokers.
+    """Return the rack of each broker. Without `rack_aware`, each rack is None. Raises Refused for a broker that is not
+    alive. Kafka's tool ignores such brokers.
     """
     if dead := [broker for broker in brokers if broker not in found.alive]:
-        alive = joined(sorted(found.alive))
-        raise Refused(f"--broker-list names dead brokers: {joined(dead)} (live brokers: {alive})")
+        are, them = ("is", "it") if len(dead) == 1 else ("are", "them")
+        raise Refused(
+            f"--broker-list: {named_brokers(dead)} {are} dead (live brokers: {joined(sorted(found.alive))}). Start "
+            f"{them} or leave {them} out"
+        )
     return {broker: found.racks[broker] if rack_aware else None for broker in brokers}
 
 
@@ -166,7 +173,8 @@ def topics_to_move(path: Path) -> tuple[str, ...]:
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
     """Parse the topics in Kafka's JSON, and sort them. As in Kafka, a missing version means 1.
 
-    Raises Invalid with a message that begins with `where` (the file name), then line and column or the JSON path.
+    Raises Invalid with a message that begins with `where` (the file name or `stdin`). If the error has a position, line
+    and column or the JSON path follow.
     """
     value = strict_json.load(text, where, _TOPICS_EXAMPLE, _plain, "topics")
     if (version := value.field("version", 1)).number() != 1:

@@ -38,11 +38,10 @@ class MovesShown(Answer):
     HEADER = ("topic", "partition", "replicas", "adding", "removing")
 
     def text(self) -> Iterator[str]:
-        """Yield the lines of kafka-reassign-partitions."""
         yield from words.running(self.running).split("\n")
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each partition. Brokers are separated by commas."""
+        """Yield a row for each moving partition. Brokers are separated by commas."""
         for move in self.reassignments:
             name = move.partition
             yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]
@@ -61,7 +60,8 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
             why = "" if run.reason is None else f", reason: {run.reason}"
-            notes.append(f"{counted(moving, 'move')} of run {run.id}, begun by {run.owner or 'an older kquota'}{why}")
+            begun = "" if run.owner is None else f", begun by {run.owner}"
+            notes.append(f"{counted(moving, 'move')} of run {run.id}{begun}{why}")
     moves = tuple(
         MoveShown(partition=name, replicas=now.replicas, adding=now.adding, removing=now.removing)
         for name, now in found.items()

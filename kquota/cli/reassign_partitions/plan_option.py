@@ -1,4 +1,4 @@
-"""The options that --execute, --verify and --cancel share, as values."""
+"""The options that `--execute`, `--verify` and `--cancel` share, as values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kquota.reassign.plan import Plan, read
 
 _TIMEOUT: Final = "10000"
 _LONGEST: Final = 15
-"""The maximum number of digits in a timeout, in milliseconds. No operator waits longer."""
+"""The maximum number of digits of a timeout in milliseconds, which is enough for 30,000 years."""
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
     """Return the plan in the file. Raises Invalid if the file is not a plan, or if the plan has log dirs and
-    --zookeeper is given.
+    `--zookeeper` is given.
     """
     # The `run` module has already refused an action without a plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))

@@ -1,32 +1,37 @@
-"""Notes on stderr of `reassign-partitions`, `move resume` and `move abort`: observations and next steps."""
+"""Notes on stderr of `reassign-partitions`, `move run`, `move resume` and `move abort`: observations and next steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kquota.cli.contract import say
-from kquota.cli.suggestion import suggested
+from kquota.cli.contract import say, worded
+from kquota.cli.options import ELECTION_BATCH
+from kquota.cli.suggestion import readable_again, suggested
 from kquota.list_text import few, named_brokers
 from kquota.measure import agreeing, counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, named
+from kquota.terms import TopicPartition
 
 if TYPE_CHECKING:
     from kquota.reassign.cancellation import Cancellable, Cancellation
     from kquota.reassign.execution import Execution
     from kquota.reassign.log_dir_actions import Started
+    from kquota.reassign.run import Run
 
 _SHOWN: Final = 10
 _AGAIN: Final = "Run --verify again"
 
 
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
-    """Yield the lines after --execute."""
+    """Yield the lines after `--execute`."""
     if done.run is None:
-        yield "every partition already has the replicas of the plan. Nothing was written"
+        yield "every partition already has the replicas of the plan, so no move was started"
     else:
         yield f"run {done.run.id} is recorded, with every previous value and the rollback plan, in {record}"
     if done.running:
@@ -36,7 +41,11 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
 
 
 def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:
-    """Yield errors about moves between log dirs that a broker refused or did not begin in time, with the next step."""
+    """Yield errors about moves between log dirs that a broker refused, or did not begin or stop in time.
+
+    `what` is "started" or "cancelled". `again` is the next step for moves that did not begin or stop in time. None
+    means to execute the plan again or to resume the run.
+    """
     again = again or f"Execute the same plan again, or run {suggested('move resume')}"
     if done.refused:
         yield f"error: {log_dirs.failed(done.refused)}"
@@ -47,82 +56,153 @@ def of_log_dirs(done: Started, what: str = "started", again: str | None = None) 
 def of_missing(what: Cancellable) -> Iterator[str]:
     """Yield a warning about partitions of the plan that do not exist."""
     if what.missing:
-        yield f"warning: the plan has partitions that do not exist ({few(what.missing, _SHOWN)}). Check the plan"
+        those = agreeing(len(what.missing), "partition", "does", "do")
+        yield f"warning: {those} not exist ({few(what.missing, _SHOWN)}). Check the plan"
 
 
 def of_cancellation(done: Cancellation) -> Iterator[str]:
-    """Yield the lines after --cancel."""
+    """Yield the lines after `--cancel`."""
     found = done.verification
     yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
     yield from _of_restored(found, "Run --verify")
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
-        were, them = ("was", "it") if len(ended) == 1 else ("were", "them")
+        those, them = agreeing(len(ended), "partition", "has", "have"), "it" if len(ended) == 1 else "them"
+        run = "RUN" if found.run is None else found.run.id
+        report = suggested(f"move report {run} --output json")
         yield (
-            f"{counted(len(ended), 'move')} had already ended and {were} not undone: {few(ended, _SHOWN)}. To undo "
-            f"{them}, execute the rollback plan that --execute printed"
+            f"{those} the replicas of the plan already, so --cancel did not change {them}: {few(ended, _SHOWN)}. To "
+            f"move {them} back, execute the rollback plan, which is `rollback` in the report of the run: {report}"
         )
 
 
 def in_place(found: Verification, *, undoing: bool) -> str:
-    """Return the number of partitions that have the wanted replicas, with a verb. `undoing` is as in
-    `of_verification`.
+    """Return as text, with a verb, how many partitions have the wanted replicas.
+
+    If all partitions have them, but some replicas are not in their wanted log dir, return how many replicas are in
+    their wanted log dir. `undoing` is as in `of_verification`.
     """
+    whose = "from before the move" if undoing else "of the plan"
+    if _only_log_dirs(found):
+        done, every = sum(status.progress is Progress.DONE for status in found.log_dirs), len(found.log_dirs)
+        where = "is in the log dir" if 1 in (done, every) else "are in the log dirs"
+        return f"{done} of {counted(every, 'replica')} {where} {whose}"
     done, every = sum(status.progress is Progress.DONE for status in found.statuses), len(found.statuses)
-    verb, whose = "has" if 1 in (done, every) else "have", "from before the move" if undoing else "of the plan"
+    verb = "has" if 1 in (done, every) else "have"
     return f"{done} of {counted(every, 'partition')} {verb} the replicas {whose}"
 
 
+def _only_log_dirs(found: Verification) -> bool:
+    """True if every partition has the wanted replicas, but some of them are not in their wanted log dir."""
+    in_place = all(status.progress is Progress.DONE for status in found.statuses)
+    return in_place and any(status.progress is not Progress.DONE for status in found.log_dirs)
+
+
 def of_verification(
-    found: Verification, *, again: str = _AGAIN, undoing: bool = False, preserved: bool = False
+    found: Verification,
+    *,
+    again: str = _AGAIN,
+    undoing: bool = False,
+    preserved: bool = False,
+    plan: Path | None = None,
 ) -> Iterator[str]:
-    """Yield the lines after --verify: restored values, pending values and the next step.
+    """Yield the lines after `--verify`: restored values, pending values, errors and the next step.
 
     `again` tells the operator how to check again. With `undoing`, the verified plan is a rollback plan. With
-    `preserved`, the check did not read the runs, because --preserve-throttles restores nothing.
+    `preserved`, the check did not read the runs, because `--preserve-throttles` restores nothing. `plan` is a file that
+    names the partitions, if the operator gave one.
     """
     yield from _of_restored(found, again)
     count = in_place(found, undoing=undoing)
     if found.waiting:
         run = "" if found.run is None else f" of run {found.run.id}"
         has = "has" if len(found.waiting) == 1 else "have"
+        resume, abort = suggested("move resume"), suggested("move abort")
+        if found.run is not None:
+            resume = suggested(f"move resume --run {found.run.id}")
+            abort = suggested(f"move abort --run {found.run.id}")
         yield (
             f"error: {counted(len(found.waiting), 'move')}{run} {has} not started, because kquota was interrupted or "
-            f"is not done yet. If kquota is no longer running, {suggested('move resume')} continues the run, and "
-            f"{suggested('move abort')} undoes it"
+            f"is not done yet. If kquota is no longer running, {resume} continues the run, and {abort} undoes it"
         )
     elif found.undone is not None:
         yield (
-            f"error: run {found.undone.id} of this plan was undone, cancelled or refused, so only "
-            f"{count}. This plan needs no further --verify"
+            f"error: run {found.undone.id} of this plan {_ended(found.undone)}, so only {count}. This plan needs no "
+            "further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
-        if deleted := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
-            yield f"deleted partitions: {few(deleted, _SHOWN)}"
+        if absent := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
+            yield f"{agreeing(len(absent), 'partition', 'does', 'do')} not exist: {few(absent, _SHOWN)}"
         if found.unrecorded:
             yield (
                 f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so another "
-                "host or client may have undone the plan. In that case, this plan needs no further --verify"
+                "client, or kquota on another host, may have undone the plan. In that case, this plan needs no further "
+                "--verify"
             )
         elif undoing:
-            where = suggested("topics --describe")
-            yield f"error: the rollback has ended, but only {count}. See the replicas of the others with {where}"
+            what, where = "replicas", suggested("topics --describe")
+            if _only_log_dirs(found):
+                what, where = "log dirs", suggested("log-dirs --describe")
+            yield f"error: the rollback has ended, but only {count}. See the current {what} with {where}"
         else:
             yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
+    if found.undone is not None or (undoing and found.verdict is Progress.DONE):
+        yield from _of_leaders(found.led_by_others, plan)
     if found.verdict is Progress.IN_PROGRESS:
-        back = "it then restores the throttle"
-        if found.run is not None and not found.run.taken:
-            back = "it then ends the run"
-        if found.run is None:
-            back = "no run of this plan is recorded here, so --verify removes only list entries that this plan sets"
-        if preserved:
-            yield f"{count}. Run --verify without --preserve-throttles until it exits with 0"
-        elif found.run is not None and found.run.aborting and not undoing:
-            yield f"run {found.run.id} of this plan is being undone: {count}. {again} until it exits with 1: {back}"
-        else:
-            yield f"{count}. {again} until it exits with 0: {back}"
-        if found.run is not None and found.run.paused:
-            continues = suggested(f"move adjust --continue --run {found.run.id}")
-            yield f"run {found.run.id} is paused. Continue it: {continues}"
+        yield from _of_moving(found, count, again=again, undoing=undoing, preserved=preserved)
+
+
+def _ended(run: Run) -> str:
+    """Return the end of a run whose partitions have their previous replicas again, as text with a verb."""
+    if run.course.verdict == Progress.DONE.value and not run.aborting:
+        return "was done, but a later move has moved partitions back"
+    return "was undone, cancelled or refused"
+
+
+def _of_moving(found: Verification, count: str, *, again: str, undoing: bool, preserved: bool) -> Iterator[str]:
+    """Yield the next step while partitions move. `count` is the result of `in_place`."""
+    back = "it then restores the throttle"
+    if found.run is not None and not found.run.taken:
+        back = "it then ends the run"
+    if found.run is None:
+        back = (
+            "it then removes only this plan's entries from the throttled replica lists, because no open run of this "
+            "plan is recorded here"
+        )
+    if preserved:
+        yield f"{count}. Run --verify without --preserve-throttles until it exits with 0"
+    elif found.run is not None and found.run.aborting and not undoing:
+        yield f"run {found.run.id} of this plan is being undone: {count}. {again} until it exits with 1: {back}"
+    else:
+        yield f"{count}. {again} until it exits with 0: {back}"
+    if found.run is not None and found.run.paused:
+        continues = suggested(f"move adjust --continue --run {found.run.id}")
+        yield f"run {found.run.id} is paused. Continue it: {continues}"
+
+
+def _of_leaders(names: Sequence[TopicPartition], plan: Path | None) -> Iterator[str]:
+    """Yield a note about partitions whose leader is not the preferred one, if any, with the command that elects it."""
+    if not names:
+        return
+    one = len(names) == 1
+    those, leaders = agreeing(len(names), "partition", "is", "are"), "preferred leader" if one else "preferred leaders"
+    yield (
+        f"note: {those} not led by {'its' if one else 'their'} {leaders} ({few(names, _SHOWN)}). Elect the {leaders}: "
+        f"{election(names, plan)}"
+    )
+
+
+def election(names: Sequence[TopicPartition], plan: Path | None, batch: int = ELECTION_BATCH) -> str:
+    """Return the command that elects the preferred leaders of these partitions, in batches of at most `batch`.
+
+    The command for one partition names the partition. The command for more partitions reads `plan`, the file that names
+    them. Without a file that can be read again (not a pipe), it elects the preferred leaders of the whole cluster.
+    """
+    rest = f"--all-topic-partitions --batch {batch}"
+    if len(names) == 1:
+        rest = f"--topic {shlex.quote(names[0].topic)} --partition {names[0].partition}"
+    elif (file := readable_again(plan)) is not None:
+        rest = f"--path-to-json-file {shlex.quote(file)} --batch {batch}"
+    return suggested(f"leader-election --election-type preferred {rest}")
 
 
 def _of_restored(found: Verification, again: str) -> Iterator[str]:
@@ -131,8 +211,8 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
             yield f"{change.setting} is restored to {change.after!r}"
     yield from _of_others(found)
     yield from found.notes
-    for setting, why in sorted(found.pending.items()):
-        yield f"warning: {setting} is not restored yet ({why}). {again}"
+    for setting, error in sorted(found.pending.items()):
+        yield f"warning: {setting} is not restored yet ({worded(error)}). {again}"
     if found.unread:
         yield (
             f"error: {named_brokers(found.unread)}: dead, so the throttle rates are unknown. No run of this plan is "
@@ -140,7 +220,7 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
         )
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
-        why = "Over this connection kquota sees no shared record, so another host may have set the throttle"
+        why = "Over this connection kquota sees no shared record, so kquota on another host may have set the throttle"
         if found.unreadable:
             runs = ", ".join(found.unreadable)
             why = f"Recorded run {runs} cannot be read, and may have set the throttle"
@@ -153,12 +233,12 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """Yield notes about settings of this run that other clients removed, and about the effect of --clear-all."""
+    """Yield notes about settings of this run that other clients removed, and about the effect of `--clear-all`."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
-            f"warning: another client removed {found.lost[0]}{more}, which run {found.run.id} had set. The move "
-            "continues without this throttle. To set it again, run --execute with the same plan"
+            f"warning: another client removed {found.lost[0]}{more}, which run {found.run.id} had set. The "
+            f"copies continue without this throttle. Set it again: {suggested(f'move resume --run {found.run.id}')}"
         )
     if found.too_early:
         yield "--clear-all had no effect, because moves are running. Kafka's --verify behaves the same way"

@@ -26,8 +26,8 @@ MODULES: Final[Mapping[str, str]] = {
     CANCEL: "cancellation",
     LIST: "listing",
 }
-"""The module of each action. Only the given action is imported, because --list needs a third of the imports of
---execute.
+"""The module of each action. Only the given action is imported, because `--list` needs a third of the imports of
+`--execute`.
 """
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import move_stores, past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, spread
+from kquota.cli.output import Answer, Part, hidden, key, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.throttle.changes import Pending, pending
 from kquota.errors import Invalid
 from kquota.reassign import log_dirs, words
 from kquota.reassign.moves import Replicas
+from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, unless_it_writes, verify
 from kquota.settings.change import Change
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from kquota.watch.observation import MoveWatch
 
 
-def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = None) -> Verified:
-    """Report the state of the plan, and restore the throttles of moves that have ended.
+def run(
+    at: world.Where, options: ReassignOptions, plan: Plan | None = None, watch: MoveWatch | None = None
+) -> Verified:
+    """Report the state of the plan. Restore the throttles of moves that have ended, unless `--preserve-throttles` is
+    given.
 
-    If a run of the plan is recorded, also record the readings of `watch`. Raises Invalid for --preserve-throttles
-    together with --clear-all.
+    Without `plan`, read the plan of the options. If a run of the plan is recorded, also record the readings of `watch`.
+    Raises Invalid for `--preserve-throttles` together with `--clear-all`.
     """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")
-    plan = plan_option.plan(at, options)
+    plan = plan or plan_option.plan(at, options)
     hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         ports = stage.cluster, stage.runs, stage.clock, plan, stage.dirs
@@ -45,7 +49,9 @@ def run(at: world.Where, options: ReassignOptions, watch: MoveWatch | None = Non
                 found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
                 past_moves.keep_look(stage, found, began, watch)
     undoing = found.run is not None and found.run.aborting and found.run.goal.targets == plan.targets
-    lines = remarks.of_verification(found, preserved=options.preserve_throttles, undoing=undoing)
+    lines = remarks.of_verification(
+        found, preserved=options.preserve_throttles, undoing=undoing, plan=options.reassignment_json_file
+    )
     return verified(found, tuple(lines))
 
 
@@ -61,7 +67,10 @@ class PartitionShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirShown(Part):
-    """The state of a replica that the plan moves into the log dir `target`."""
+    """The state of a replica that the plan moves into the log dir `target`.
+
+    `log_dir` is the current log dir of the replica, or None if the broker reported none.
+    """
 
     partition: TopicPartition = spread()
     broker: BrokerId
@@ -80,7 +89,7 @@ class UnknownThrottle(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(Answer):
-    """The answer of --verify, printed like kafka-reassign-partitions. In JSON, null means unset.
+    """The answer of `--verify`, printed like kafka-reassign-partitions. In a change, None means unset.
 
     Unlike Kafka's tool, kquota reports as cleared only the settings that it restored.
     """
@@ -89,7 +98,7 @@ class Verified(Answer):
     verdict: Progress
     partitions: tuple[PartitionShown, ...]
     log_dirs: tuple[LogDirShown, ...]
-    given_back: tuple[Change, ...]
+    restored: tuple[Change, ...] = key("given_back")
     pending: tuple[Pending, ...]
     waiting: tuple[TopicPartition, ...]
     unknown: tuple[UnknownThrottle, ...]
@@ -102,8 +111,11 @@ class Verified(Answer):
 
 
 def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
-    """Return the answer. The exit code is 0 for done, 8 for moving, pending or unknown, 1 if replicas are not those of
-    the plan, or if no move is running and a move of the run never started.
+    """Return the answer.
+
+    The exit code is 1 if replicas are not those of the plan, or if no move is running and a move of the run never
+    started. Otherwise, it is 8 if moves are running, if a throttle is not restored yet, or if a throttle is unknown. If
+    nothing is left to do, it is 0.
     """
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
@@ -127,7 +139,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
         verdict=found.verdict,
         partitions=tuple(partitions),
         log_dirs=tuple(in_dirs),
-        given_back=found.restored,
+        restored=found.restored,
         pending=pending(found.pending),
         waiting=found.waiting,
         unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import typer
-
 from kquota.cli import commands
 from kquota.cli.connection import Recorded
-from kquota.cli.help import Group
 from kquota.cli.options import DryRun, Output, OutputFormat, StateDir, WritingOptions, Yes
 
 EPILOG: Final = """Examples:
@@ -77,13 +74,7 @@ class UnshareOptions(WritingOptions):
         return True
 
 
-app = typer.Typer(name="record", cls=Group, epilog=EPILOG, no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Share one record of runs, so that every host can see and resume all runs and restore their throttles."""
-
+app = commands.group("record", EPILOG)
 
 commands.add(app, "share", ShareOptions, epilog=SHARE_EPILOG, work="run.share")
 commands.add(app, "status", StatusOptions, epilog=STATUS_EPILOG, work="run.status")

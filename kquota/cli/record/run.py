@@ -28,9 +28,10 @@ class CreatedTopic(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """The record topic. `create` is its setup, or None if the topic already exists.
+    """The topic of the record. `create` is its setup, or None if the topic already exists.
 
-    `marker` is True if kquota also writes the znode that names the topic.
+    `marker` is True if kquota also writes the znode that names the topic. In a dry run, `create` and `marker` are what
+    kquota would create and write.
     """
 
     ASCII = True
@@ -53,7 +54,8 @@ class RecordShared(Answer):
 
 
 def share(options: ShareOptions) -> RecordShared:
-    """Create the topic, or check an existing topic, and record the open runs of this host in the topic.
+    """Create the topic, or check an existing topic, and record the open runs of this host in the topic. A dry run only
+    checks.
 
     Raises Refused if the cluster cannot have a record, Busy while another command writes to the record, and Incomplete
     if kquota created the topic but cannot use it.
@@ -81,7 +83,8 @@ def share(options: ShareOptions) -> RecordShared:
 def _created(wanted: SharingPlan) -> CreatedTopic | None:
     if (setup := wanted.setup) is None:
         return None
-    return CreatedTopic(partitions=setup.partitions, replicas=setup.replicas, configs=setup.configs)
+    assert setup.partitions is not None and setup.replication_factor is not None
+    return CreatedTopic(partitions=setup.partitions, replicas=setup.replication_factor, configs=setup.configs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +97,19 @@ class UnreadableRun(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCondition(Part):
-    """The state of the record, with the values of `kquota.stores.record.sharing.Condition`."""
+    """The state of the record, with the values of `kquota.stores.record.sharing.Condition`. `writer` and the values
+    after it are None if the record cannot be used. `writer` is also None if no command is writing.
+    """
 
     topic_id: str
     replicas: int
     wrong: Sequence[str]
     weak: Sequence[str]
     writer: str | None
-    open_runs: Sequence[str]
-    ended_runs: int
-    unreadable: tuple[UnreadableRun, ...]
-    foreign: int = key("foreign_records")
+    open_runs: Sequence[str] | None
+    ended_runs: int | None
+    unreadable: tuple[UnreadableRun, ...] | None
+    foreign: int | None = key("foreign_records")
 
     @property
     def sound(self) -> bool:
@@ -126,16 +131,19 @@ class RecordStatus(Answer):
             return
         foreign = f", {counted(found.foreign, 'record')} that kquota did not write" if found.foreign else ""
         yield f"topic {self.topic}, id {found.topic_id}, {counted(found.replicas, 'replica')}"
-        yield f"  {counted(len(found.open_runs), 'open run')}, {counted(found.ended_runs, 'ended run')}{foreign}"
-        for run_id in found.open_runs:
+        if found.open_runs is None or found.ended_runs is None:
+            yield "  the runs are unknown, because the record cannot be used"
+        else:
+            yield f"  {counted(len(found.open_runs), 'open run')}, {counted(found.ended_runs, 'ended run')}{foreign}"
+        for run_id in found.open_runs or ():
             yield f"  open: {run_id}"
         if found.writer is not None:
             yield f"  {found.writer} is writing"
         for line in found.wrong:
             yield f"  cannot be used: {line}"
         for line in found.weak:
-            yield f"  may lose or delay records: {line}"
-        for one in found.unreadable:
+            yield f"  may lose or refuse records: {line}"
+        for one in found.unreadable or ():
             yield f"  run {one.run} cannot be read: {one.why}"
 
 
@@ -148,13 +156,14 @@ def status(options: StatusOptions) -> RecordStatus:
 def answer(topic: str, found: Condition | None) -> RecordStatus:
     """Return the answer of `record status`. `found` is None if the cluster has no shared record."""
     if found is None:
-        none = f"this cluster has no shared record (no topic {topic}). Next: {suggested('record share')}"
+        none = f"this cluster has no shared record (no topic {topic}). Create one: {suggested('record share')}"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)
     record = _condition(found)
     return RecordStatus(topic=topic, record=record, code=DONE if record.sound else NOT_YET)
 
 
 def _condition(found: Condition) -> RecordCondition:
+    unreadable = None if found.unreadable is None else sorted(found.unreadable.items())
     return RecordCondition(
         topic_id=found.identity,
         replicas=found.replicas,
@@ -163,15 +172,16 @@ def _condition(found: Condition) -> RecordCondition:
         writer=found.writer,
         open_runs=found.open_runs,
         ended_runs=found.ended_runs,
-        unreadable=tuple(UnreadableRun(run=run_id, why=why) for run_id, why in sorted(found.unreadable.items())),
+        unreadable=None if unreadable is None else tuple(UnreadableRun(run=i, why=why) for i, why in unreadable),
         foreign=found.foreign,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """The topic of the shared record. `deleted` and `marker` are True if kquota deletes the topic and the znode that
-    names it. In a dry run, they are True if kquota would delete them. `forgotten` is True if this host used the topic.
+    """The topic of the shared record. `deleted` is True if kquota deleted the topic. `marker` is True if kquota deleted
+    the znode that names the topic. In a dry run, they are True if kquota would delete the topic or the znode.
+    `forgotten` is True if this host used the topic.
     """
 
     ASCII = True
@@ -194,31 +204,34 @@ class RecordUnshared(Answer):
         if self.marker:
             yield f"{deletes} znode /kquota/record, which names the topic of the record"
         if self.forgotten and not self.deleted:
-            yield f"{removes} the topic from the state of this host"
+            yield f"{removes} the name of the topic from the state folder of this host"
 
 
 def _asked(topic: str, removal: Removal) -> tuple[str, str]:
-    """Return what kquota deletes, and the question."""
+    """Return a line about what kquota deletes or removes, and the question for the confirmation."""
     if removal.topic:
         return f"kquota deletes topic {topic}. Hosts then see only their own runs", "delete the topic?"
     missing = f"topic {topic} does not exist. kquota"
     if removal.marker:
         return f"{missing} deletes the znode /kquota/record, which names this topic", "delete the znode?"
-    return f"{missing} removes the topic from the state of this host", "remove the topic from this host?"
+    return (
+        f"{missing} removes the name of the topic from the state folder of this host",
+        "remove the name from this host?",
+    )
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
     """Delete the topic.
 
-    Raises Refused if a run is open or cannot be read, or if the operator does not confirm. Raises Busy while another
-    command writes to the record. Raises Invalid if kquota must ask, but there is no terminal.
+    Raises Refused if a run is open or cannot be read, if the cluster has a ZooKeeper that the options do not name, or
+    if the operator does not confirm. Raises Busy while another command writes to the record. Raises Invalid if kquota
+    must ask, but there is no terminal. Raises Incomplete if it deleted the topic, but not the znode that names it.
     """
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
     with world.record(options.connection, options.state_dir) as at:
-        found = at.condition()
-        removal = at.removal(found)
+        removal = at.removal()
         if asks and (removal.topic or removal.marker or removal.memory):
             line, question = _asked(at.topic, removal)
             say(line)
@@ -231,5 +244,5 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
         deleted=removal.topic,
         marker=removal.marker,
         forgotten=removal.memory,
-        ended_runs=0 if found is None else found.ended_runs,
+        ended_runs=removal.ended_runs,
     )

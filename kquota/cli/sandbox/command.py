@@ -8,14 +8,13 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from kquota.cli import commands
-from kquota.cli.help import Group
-from kquota.cli.options import Output, OutputFormat
+from kquota.cli.options import Output, OutputFormat, flag, value
 
 EPILOG: Final = """Examples:
   kquota sandbox up
   eval "$(kquota sandbox env)\""""
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the sandbox.")]
+SandboxName: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the sandbox.")]
 
 
 UP_EPILOG: Final = """kquota downloads a Kafka release (40 MB) before it starts the release for the first time.
@@ -30,28 +29,23 @@ Examples:
 class UpOptions:
     """Start real servers on the loopback address. They run until `kquota sandbox down` stops them."""
 
-    name: Name = "default"
+    name: SandboxName = "default"
     kafka: Annotated[
         str | None,
-        typer.Option(
-            metavar="VERSION",
-            help="Kafka release: 4.3.1 (KRaft), 3.9.1 or 2.8.2 (both on ZooKeeper).  [default: 4.3.1]",
+        value(
+            "kafka", "VERSION", "Kafka release: 4.3.1 (KRaft), 3.9.1 or 2.8.2 (both on ZooKeeper).  [default: 4.3.1]"
         ),
     ] = None
-    brokers: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers, 1 to 9.  [default: 3]")] = None
-    zookeeper_only: Annotated[
-        bool, typer.Option("--zookeeper-only", help="Start only ZooKeeper, without a download.")
-    ] = False
+    brokers: Annotated[int | None, value("brokers", "N", "Number of brokers, 1 to 9.  [default: 3]")] = None
+    zookeeper_only: Annotated[bool, flag("zookeeper-only", "Start only ZooKeeper, without a download.")] = False
     tiered: Annotated[
-        bool,
-        typer.Option("--tiered", help="Configure remote storage in a folder, for tiered topics (Kafka 4.3.1 only)."),
+        bool, flag("tiered", "Configure remote storage in a folder, for tiered topics (Kafka 4.3.1 only).")
     ] = False
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="Run the Prometheus JMX exporter in each broker, for `kquota quota top`.")
+        bool, flag("metrics", "Run the Prometheus JMX exporter in each broker, for `kquota quota top`.")
     ] = False
     properties: Annotated[
-        list[str] | None,
-        typer.Option("--property", metavar="KEY=VALUE", help="Config to set on every broker. Repeatable."),
+        list[str] | None, value("property", "KEY=VALUE", "Config to set on every broker. Repeatable.")
     ] = None
     output: OutputFormat = Output.text
 
@@ -85,7 +79,7 @@ Examples:
 class EnvOptions:
     """Print environment variables that make kquota use a sandbox."""
 
-    name: Name = "default"
+    name: SandboxName = "default"
 
 
 DOWN_EPILOG: Final = """Examples:
@@ -97,8 +91,10 @@ DOWN_EPILOG: Final = """Examples:
 class DownOptions:
     """Stop the servers of a sandbox and remove its data, also after a crash."""
 
-    name: Name = "default"
-    all_of_them: Annotated[bool, typer.Option("--all", help="Stop all sandboxes.")] = False
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Name of the sandbox.  [default: default]", show_default=False)
+    ] = None
+    all_of_them: Annotated[bool, flag("all", "Stop all sandboxes.")] = False
 
 
 DEMO_EPILOG: Final = """\
@@ -115,13 +111,7 @@ class DemoOptions:
     """Show kquota on a new sandbox: throttle a client, estimate and run a move, and restore the throttle."""
 
 
-app = typer.Typer(
-    name="sandbox",
-    cls=Group,
-    help="Run a real ZooKeeper and real Kafka on this machine.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-)
+app = commands.group("sandbox", EPILOG)
 
 commands.add(app, "up", UpOptions, epilog=UP_EPILOG, work="run.up")
 commands.add(app, "status", SandboxStatusOptions, epilog=STATUS_EPILOG, work="run.status")

@@ -176,7 +176,11 @@ def env(options: EnvOptions) -> Lines:
 
 
 def down(options: DownOptions) -> Generator[Lines]:
-    """Yield one answer for each sandbox, after it is stopped."""
-    for name in places.names() if options.all_of_them else [options.name]:
+    """Stop each sandbox, then yield an answer for it. A sandbox that does not exist also gets an answer. Raises Invalid
+    for a name together with --all.
+    """
+    if options.all_of_them and options.name is not None:
+        raise Invalid(f"NAME ({options.name}) and --all both select sandboxes. Nothing was removed. Give one of them")
+    for name in places.names() if options.all_of_them else [options.name or "default"]:
         done = f"sandbox {name} is down" if cluster.down(name) else f"there is no sandbox {name}"
         yield Lines(lines=(), notes=(done,))

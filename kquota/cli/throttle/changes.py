@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kquota.cli.contract import worded
 from kquota.cli.output import Part, spread
-from kquota.reassign.throttle_writes import Released
+from kquota.errors import KquotaError
+from kquota.reassign.throttle_writes import Restoration
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
@@ -28,9 +30,9 @@ class Pending(Part):
     why: str
 
 
-def pending(why: Mapping[Setting, str]) -> tuple[Pending, ...]:
+def pending(why: Mapping[Setting, KquotaError]) -> tuple[Pending, ...]:
     """Return the pending settings, sorted, with their reasons."""
-    return tuple(Pending(setting=setting, why=text) for setting, text in sorted(why.items()))
+    return tuple(Pending(setting=setting, why=worded(error)) for setting, error in sorted(why.items()))
 
 
 def difference(changes: Iterable[Change]) -> Iterator[str]:
@@ -51,18 +53,19 @@ def value(setting: Setting, stored: str | None) -> str:
     return compact(setting, entries(stored)) if setting.is_list else written(stored)
 
 
-def remaining(released: Released, done: str = "restored") -> Iterator[str]:
-    """Yield notes about settings that kquota left unchanged or could not read, and warnings about pending settings,
-    which are not yet `done`.
+def remaining(found: Restoration, done: str = "restored", again: str = "Run the same command again") -> Iterator[str]:
+    """Yield the notes of `found`, and a warning for each pending setting.
+
+    `done` is the word in the warning for the action that is pending, and `again` is the next step.
     """
-    yield from released.notes
-    for setting, why in sorted(released.pending.items()):
-        yield f"warning: {setting} is not {done} yet ({why}). Run the same command again"
+    yield from found.notes
+    for setting, why in sorted(found.pending.items()):
+        yield f"warning: {setting} is not {done} yet ({worded(why)}). {again}"
 
 
-def cleared_of(brokers: Iterable[BrokerId], released: Released) -> tuple[BrokerId, ...]:
+def cleared_of(brokers: Iterable[BrokerId], found: Restoration) -> tuple[BrokerId, ...]:
     """Return the dead `brokers` without pending settings: the controllers have accepted the removal of their rates."""
-    left = {setting.name for setting in released.pending}
+    left = {setting.name for setting in found.pending}
     return tuple(broker for broker in brokers if str(broker) not in left)
 
 

@@ -15,7 +15,7 @@ _UNWRITTEN: Final = ". Nothing was written"
 
 
 def seconds_of(sample: str) -> float:
-    """Return the seconds in --sample. 0 means that nothing is measured. Raises Invalid for an invalid time."""
+    """Return the seconds in `--sample`. 0 means that nothing is measured. Raises Invalid for an invalid time."""
     return 0.0 if sample.strip() in ("0", "0s") else duration(sample, "--sample")
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import typer
-
 from kquota.cli import commands
-from kquota.cli.help import Group
 from kquota.cli.throttle.clear import command as clear
 from kquota.cli.throttle.doctor import command as doctor
 from kquota.cli.throttle.set import command as set_
@@ -17,13 +14,7 @@ EPILOG: Final = """Examples:
   kquota throttle show --bootstrap-server localhost:9092
   kquota throttle doctor --bootstrap-server localhost:9092"""
 
-app = typer.Typer(name="throttle", cls=Group, epilog=EPILOG, no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Show, set, restore and clean up replication throttles."""
-
+app = commands.group("throttle", EPILOG)
 
 commands.add(app, "show", show.ShowOptions, epilog=show.EPILOG)
 commands.add(app, "set", set_.SetOptions, epilog=set_.EPILOG, headings=set_.HEADINGS)

@@ -22,8 +22,9 @@ _NAMED: Final = 3
 
 
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas. Return None if there are no lists, if `seconds` is 0, and, after a
-    message on stderr, if kquota cannot measure.
+    """Return the throughput of replicas in throttled replica lists, or None if there is no list or `seconds` is 0.
+
+    If kquota cannot measure, print the reason on stderr and return None.
     """
     if not standing.lists or not seconds:
         return None
@@ -39,14 +40,15 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Yield a warning if the rates of brokers or the lists of topics could not be read, because unknown does not mean
-    unset. Brokers in `cleared` are left out.
+    """Yield a warning about unknown rates of brokers, and a warning about unknown lists of topics, because unknown does
+    not mean unset. Brokers in `cleared` are left out.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
-        its, it_is = ("its", "it is") if len(brokers) == 1 else ("their", "they are")
+        its, it_is, them = ("its", "it is", "it") if len(brokers) == 1 else ("their", "they are", "them")
+        gone = f", or unregister {them} with kafka-cluster.sh if {it_is} gone for good"
         yield (
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
-            f"Check that {it_is} running"
+            f"Check that {it_is} running{gone if standing.fenced.issuperset(brokers) else ''}"
         )
     if topics := standing.unread_topics:
         name, its = ("topic", "its") if len(topics) == 1 else ("topics", "their")
@@ -65,8 +67,7 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
             f"warning: broker {one.broker}: in-sync followers use {human_rate(one.keep_up)} of its leader rate of "
             f"{human_rate(one.rate)}. Kafka counts their fetches, but does not delay them (KAFKA-4313). "
             + (
-                f"Producers write {human_rate(one.behind)} to partitions whose followers are behind, so these "
-                "followers can never catch up. "
+                f"Out-of-sync followers need {human_rate(one.behind)} for new data alone, so they can never catch up. "
                 if one.hopeless and one.behind
                 else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind. "
             )

@@ -9,9 +9,9 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from kquota.cli import commands
-from kquota.cli.actions import StrictCommand, With, flag, value
+from kquota.cli.actions import StrictCommand, With
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, TableFormat, WritingOptions, Yes
+from kquota.cli.options import Output, TableFormat, WritingOptions, Yes, flag, value
 
 EPILOG: Final = """If the controller mutation quota rejects a topic, kquota retries it until --timeout expires.
 Exit codes: 0 done; 1 if at least one topic failed; 75 if the quota still rejects at least one topic.
@@ -28,11 +28,10 @@ READS: Final = (LIST, DESCRIBE)
 HEADINGS: Final = {
     "--create": "Action (exactly one)",
     "--topic": "Topics",
-    "--exclude-internal": "Filters for --list and --describe",
+    "--exclude-internal": "Filters for --describe (--exclude-internal also for --list)",
     "--no-retry-quota-violated": "Mutation quota",
     "--dry-run": "Dry run and output",
 }
-"""The help's headings, each by the first option below it."""
 REPORTS: Final = (
     "under_replicated_partitions",
     "unavailable_partitions",
@@ -42,7 +41,7 @@ REPORTS: Final = (
 """The options of --describe that select partitions. You can combine them."""
 
 Many: TypeAlias = list[str]
-"""An alias, because the field `list` of the class below hides the built-in type."""
+"""The field `list` of the class below hides the built-in type, so annotations use this alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +69,16 @@ class TopicsOptions(WritingOptions):
     partitions: Annotated[
         int | None,
         With(CREATE, ALTER),
-        typer.Option(
-            "--partitions",
-            metavar="N",
-            help="Partitions of each topic. With --alter, the new total. [default with --create: the brokers' default]",
+        value(
+            "partitions",
+            "N",
+            "Partitions of each topic. With --alter, the new total. [default with --create: the brokers' default]",
         ),
     ] = None
     replication_factor: Annotated[
         int | None,
         With(CREATE),
-        typer.Option(
-            "--replication-factor", metavar="N", help="Replicas of each partition. [default: the brokers' default]"
-        ),
+        value("replication-factor", "N", "With --create: replicas of each partition. [default: the brokers' default]"),
     ] = None
     replica_assignment: Annotated[
         str | None,
@@ -148,7 +145,8 @@ class TopicsOptions(WritingOptions):
         With(CREATE, ALTER),
         flag(
             "validate-only",
-            "Let the controller check the change without making it. Kafka 4 counts this against the mutation quota.",
+            "With --create or --alter: let the controller check the change without making it. Kafka 4 counts this "
+            "against the mutation quota.",
         ),
     ] = False
     yes: Annotated[Yes, With(*WRITES)] = False

@@ -39,7 +39,7 @@ class TopicNames(Answer):
 class DescribedPartition(Part):
     """A partition. `leader` is None if the partition has no leader.
 
-    `elr` and `last_known_elr` are None before Kafka 4.0, because those brokers do not report them.
+    `elr` and `last_known_elr` are None before Kafka 4.0, because older brokers do not report them.
     """
 
     number: int = key("partition")
@@ -132,7 +132,7 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
 
 
 def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]:
-    """Return the topics whose full name matches one of the regular expressions, or all topics if `names` is empty.
+    """Return the topics whose full name matches one of the regular expressions, or all topics if there are no `names`.
 
     Raises Invalid for a regular expression that is not valid.
     """
@@ -210,7 +210,7 @@ def _with_partitions_in_reports(
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
     """True if the partition is in at least one requested report, as in Kafka's tool.
 
-    `least` is min.insync.replicas, or None if it is unknown.
+    `least` is `min.insync.replicas`, or None if it is unknown.
     """
     few = p.leader is None or (least is not None and len(p.isr) < least)
     return (

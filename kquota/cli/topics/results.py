@@ -13,7 +13,7 @@ from kquota.cli.suggestion import suggested
 from kquota.cli.topics.command import CREATE, TopicsOptions
 from kquota.errors import QuotaViolatedException
 from kquota.list_text import few
-from kquota.measure import counted, human_duration
+from kquota.measure import agreeing, counted, human_duration
 from kquota.mutation.actions import Fate, TopicOutcome
 from kquota.mutation.topic import Mutation
 
@@ -32,7 +32,7 @@ class UnchangedTopic(Part):
 class ChangedTopic(Part):
     """The result for one topic. `mutations` is the number of mutations that a quota counts for the topic.
 
-    `throttle_time_ms` is None unless the quota rejected the topic.
+    `error` is None without an error, and `throttle_time_ms` is None unless the quota rejected the topic.
     """
 
     topic: str
@@ -79,8 +79,8 @@ def changed(
 ) -> ChangedTopics:
     """Return the answer. The topics in `there` need no change.
 
-    As in Kafka's tool, --create prints a sentence per topic, and --alter and --delete print none. --validate-only
-    prints a sentence for each valid change.
+    As in Kafka's tool, --create prints a sentence for each created topic, and --alter and --delete print none.
+    --validate-only prints a sentence for each valid change.
     """
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
@@ -144,8 +144,8 @@ def _failures(outcomes: Sequence[TopicOutcome]) -> Iterator[str]:
 
 
 def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iterator[str]:
-    """Yield a line for each failed topic, then one line for each error after which the result is unknown, and one line
-    each for the unsent topics and the rejected topics.
+    """Yield a line for each failed topic, and a line for each error after which the result is unknown. Then yield one
+    line for all unsent topics, and one line for all rejected topics.
     """
     yield from _failures(outcomes)
     again = f"the command again{_with_option(outcomes, options)}"
@@ -160,8 +160,9 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
             f"Check with {_describe_command(names[:_SHOWN])}, then run {again}"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
-        why = "" if unknown else ", because --timeout has expired"
-        yield f"error: {counted(len(unsent), 'topic')} not sent{why}: {few(unsent, _SHOWN)}"
+        why, then = ("", "") if unknown else (", because --timeout has expired", f". Run {again}")
+        those = agreeing(len(unsent), "topic", "was", "were")
+        yield f"error: {those} not sent{why}: {few(unsent, _SHOWN)}{then}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)

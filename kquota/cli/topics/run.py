@@ -52,7 +52,7 @@ def _action(options: TopicsOptions) -> str:
         options.replication_factor is not None or options.from_file is not None
     ):
         raise Invalid(
-            "--replica-assignment sets all replicas of one topic. Leave out --replication-factor and --from-file"
+            "--replica-assignment sets all replicas of each --topic. Leave out --replication-factor and --from-file"
         )
     for option in REPORTS if options.topics_with_overrides else ():
         if actions.is_given(options, option):
@@ -143,7 +143,8 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions.
 
-    Raises Invalid for a topic without a number of partitions.
+    Raises Invalid for a topic without a number of partitions, and Refused for a topic with two different numbers,
+    because Kafka cannot reduce them afterwards.
     """
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
@@ -155,8 +156,14 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
                 f"{options.from_file}: topic {topic}: the number of partitions is missing. Write it after the name, or "
                 "give --partitions"
             )
-        counts[topic] = own or partitions or 0
+        number = own or partitions or 0
+        if counts.setdefault(topic, number) != number:
+            raise _listed_twice(topic, counts[topic], number)
     return counts
+
+
+def _listed_twice(topic: str, one: int, other: int) -> Refused:
+    return Refused(f"topic {topic} is listed twice, with {one} and {other} partitions. Nothing was sent")
 
 
 def _config(text: str) -> tuple[str, str]:
@@ -199,6 +206,9 @@ def _standing(
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
     if options.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
+    for topic in found:
+        if (number := counts.get(topic.name, counts[""])) != counts[""]:
+            raise _listed_twice(topic.name, counts[""], number)
     return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from textwrap import wrap
@@ -13,16 +13,18 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
-from kquota.measure import human_duration, human_rate
+from kquota.measure import counted, human_duration, human_rate
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.link_pace import Trend
 from kquota.watch.observation import Observed
-from kquota.watch.symptom import ThrottleLeft
+from kquota.watch.symptom import RunOpen, ThrottleLeft
 from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, WatchedMoveView
 
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0
 """The minimum drift that is shown, in seconds."""
+_LEFT: Final = (ThrottleLeft, RunOpen)
+"""The symptoms of a move that has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,8 @@ class SlowestShown(Part):
 class DestinationShown(Part):
     """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown.
 
-    `throttle` is also None if no throttle limits the copies, `seconds_left` if the copies make no progress, and
-    `slowest` if no copy is left.
+    `throttle` is also None if no throttle limits the copies. `seconds_left` is also None if the copies make no
+    progress. `slowest` is None if no copy is known to lack bytes.
     """
 
     broker: BrokerId
@@ -58,7 +60,7 @@ class DestinationShown(Part):
 
     @property
     def limit(self) -> str:
-        """The throttle rate as text: `none` if no throttle limits the copies, `unknown` if that is unknown."""
+        """The throttle rate as text: `none` if no throttle limits the copies, or `unknown` if the rate is unknown."""
         if self.throttled is None:
             return UNKNOWN
         return "none" if self.throttle is None else human_rate(self.throttle)
@@ -68,8 +70,9 @@ class DestinationShown(Part):
 class WatchedMoveShown(Part):
     """One move with its destinations. `elsewhere` counts partitions that ended without the replicas of the plan.
 
-    Amounts are in bytes, bytes per second and seconds. None means unknown. `run` is None if no run is recorded here,
-    and `seconds_left` is also None if copies make no progress. A negative `drift` means earlier than expected.
+    Amounts are in bytes, bytes per second and seconds. None means unknown. `run` is None if no run is recorded here.
+    `seconds_left` is also None if copies make no progress. A negative `drift` means that the move ends earlier than
+    expected.
     """
 
     run: str | None
@@ -97,13 +100,13 @@ class WatchedMoveShown(Part):
     @property
     def progress(self) -> str:
         """The progress as text: the partitions in each state, and the time left with its drift."""
-        parts = [f"{self.done} of {self.partitions} partitions done"]
+        parts = [f"{self.done:,} of {counted(self.partitions, 'partition')} done"]
         if self.elsewhere:
             parts.append(f"{self.elsewhere} ended elsewhere")
         if self.waiting:
             parts.append(f"{self.waiting} not submitted yet")
         if self.log_dirs:
-            parts.append(f"{self.log_dirs} moving between log dirs")
+            parts.append(f"{counted(self.log_dirs, 'replica')} moving between log dirs")
         if self.moving or self.waiting:
             left = UNKNOWN if self.seconds_left is None else f"about {time_or_unknown(self.seconds_left)}"
             parts.append(f"time left {left}{self._drift}")
@@ -118,9 +121,9 @@ class WatchedMoveShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedBrokerShown(Part):
-    """A broker that sends or receives copies. SumReplicaLag is in offsets. Rates are in bytes per second.
+    """A broker that sends or receives copies. `SumReplicaLag` is in offsets. Rates are in bytes per second.
 
-    None means unknown, or for a throttle rate also unset.
+    None means unknown. For a throttle rate, None can also mean unset.
     """
 
     broker: BrokerId
@@ -134,7 +137,7 @@ class WatchedBrokerShown(Part):
 
     @property
     def lag_text(self) -> str:
-        """SumReplicaLag and its trend as text."""
+        """`SumReplicaLag` and its trend as text."""
         how = "" if self.trend is None or not self.lag else f" {self.trend.value}"
         return f"{count_or_unknown(self.lag)}{how}"
 
@@ -151,7 +154,11 @@ class MovesWatched(Answer):
     lines: bool = hidden(default=False)
 
     def text(self) -> Iterator[str]:
-        yield from self._log() if self.lines else self._table()
+        yield from self._log() if self.lines else self.table()
+        yield from self.finding_lines()
+
+    def finding_lines(self) -> Iterator[str]:
+        """Yield one line for each finding, the most serious first."""
         for one in self.findings:
             yield f"  {one.finding}: {one.line}"
 
@@ -163,13 +170,14 @@ class MovesWatched(Answer):
             for to in move.destinations:
                 if to.done < to.copies:
                     yield (
-                        f"{at} {move.name} to broker {to.broker}: {to.done} of {to.copies} copies done, "
+                        f"{at} {move.name} to broker {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
                         f"{size_or_unknown(to.copied)} copied, {size_or_unknown(to.left)} left, "
-                        f"{rate_or_unknown(to.throughput)}, throttle {to.limit}, "
+                        f"throughput {rate_or_unknown(to.throughput)}, throttle {to.limit}, "
                         f"SumReplicaLag {lags.get(to.broker, UNKNOWN)}, time left {time_or_unknown(to.seconds_left)}"
                     )
 
-    def _table(self) -> Iterator[str]:
+    def table(self) -> Iterator[str]:
+        """Yield a table and the slowest copies of each move, then the `SumReplicaLag` of the brokers."""
         for move in self.moves:
             yield from _wrapped(f"{move.name}: {move.progress}")
             going = [to for to in move.destinations if to.done < to.copies]
@@ -188,7 +196,7 @@ class MovesWatched(Answer):
                 ]
                 for to in going
             ]
-            yield from (f"  {line}".rstrip() for line in aligned(rows, heads, left=[0]).splitlines())
+            yield from (f"  {line}".rstrip() for line in aligned(rows, heads, left=[0]))
             for to in going:
                 if (slow := to.slowest) is not None and to.copies - to.done > 1:
                     left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds_left)}"
@@ -206,17 +214,17 @@ def _wrapped(line: str) -> list[str]:
 def answer(
     found: Observed, plan: str | None, *, lines: bool = False, unknown: bool = False, restores: bool = False
 ) -> MovesWatched:
-    """Return one reading as an answer. With `restores`, the answer leaves out leftover throttles that the command
-    restores.
+    """Return one reading as an answer. With `restores`, the answer leaves out leftover throttles and open runs, because
+    the command restores and ends them.
 
-    The exit code is 8 while moves run, if a throttle is left over, or if some runs are `unknown`. The exit code is 1 if
-    the moves have ended, but replicas are not those of the plan.
+    The exit code is 8 if moves are running, if the answer has a leftover throttle or an open run, or if `unknown` is
+    true because some runs cannot be read. Otherwise, it is 1 if replicas are not those of the plan, or else 0.
     """
     moves = tuple(_move(move, plan) for move in found.view.moves)
-    runs = [move.run for move in moves if not move.moving or move.run is not None]
-    symptoms = [one for one in found.symptoms if not (restores and isinstance(one, ThrottleLeft))]
-    findings = tuple(shown(one, _named(one, plan, [run for run in runs if run is not None])) for one in symptoms)
-    left = any(isinstance(one, ThrottleLeft) for one in symptoms)
+    going = [move.run for move in found.view.moves if not move.ended]
+    symptoms = [one for one in found.symptoms if not (restores and isinstance(one, _LEFT))]
+    findings = tuple(shown(one, _named(one, plan, going)) for one in symptoms)
+    left = any(isinstance(one, _LEFT) for one in symptoms)
     code = DONE
     if not found.ended or left or unknown:
         code = NOT_YET
@@ -229,18 +237,19 @@ def answer(
         brokers=tuple(_broker(one) for one in found.view.brokers),
         findings=findings,
         lines=lines,
-        notes=() if moves else ("no move is running, and no run is open",),
+        notes=() if moves else ("no move is running, and no run of a move is open",),
         code=code,
     )
 
 
-def _named(symptom: object, plan: str | None, runs: list[str]) -> MoveNamed:
+def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
     """Return how commands select the move of a symptom: by its run, and by the file of the plan.
 
-    For a symptom without the field `run`, use the only watched run, if there is exactly one.
+    `going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
+    `run` belongs to one of these moves, so its run is known only if there is exactly one.
     """
-    own = getattr(symptom, "run", None)
-    return MoveNamed(run=own or (runs[0] if len(runs) == 1 and not hasattr(symptom, "run") else None), plan=plan)
+    only = going[0] if len(going) == 1 else None
+    return MoveNamed(run=getattr(symptom, "run", only), plan=plan)
 
 
 def _move(move: WatchedMoveView, plan: str | None) -> WatchedMoveShown:

@@ -41,12 +41,12 @@ def readings(
     """Yield an answer for each reading. On a terminal, each reading replaces the text of the previous reading, so only
     the last answer is yielded.
 
-    With `once`, there is one reading, and a failure raises Unreachable. Without `once`, kquota reads again after
-    `interval` seconds, and a failure causes only a warning. `plan` is the plan's file for suggested commands. `unseen`
-    are notes for an answer without a move. `unknown` means that some runs cannot be read, and `restores` that the
-    command restores a leftover throttle.
+    With `once`, there is one reading, and a failure raises Unreachable. Without `once`, readings begin at least
+    `interval` seconds apart, until the moves have ended, and a failure causes only a warning. `plan` is the plan's file
+    for suggested commands. `unseen` are notes for an answer without a move. `unknown` means that some runs cannot be
+    read. `restores` means that the command itself restores leftover throttles and ends open runs.
     """
-    on_terminal = output is Output.text and not once and sys.stdout.isatty()
+    on_terminal = output.for_people and not once and sys.stdout.isatty()
     with live() if on_terminal else nullcontext() as show:
         while True:
             began = clock.monotonic()
@@ -60,7 +60,7 @@ def readings(
                 if show is None:
                     yield shown
                 else:
-                    show(shown.text())
+                    show(shown.table(), shown.finding_lines())
             clock.sleep(max(0.0, interval - (clock.monotonic() - began)))
     yield shown if shown.moves else replace(shown, notes=(*shown.notes, *unseen))
 

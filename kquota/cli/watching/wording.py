@@ -1,7 +1,8 @@
-"""The symptoms of a move without progress as text: the problem, and the command that helps."""
+"""The symptoms of moves as text: the problem, and the command that helps."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from kquota.cli.amounts import size_or_unknown, time_or_unknown
 from kquota.cli.output import Part
 from kquota.cli.suggestion import suggested
 from kquota.list_text import few, joined
-from kquota.measure import ByteRate, agreeing, counted, exact_rate, human_duration, human_rate
-from kquota.terms import TopicPartition
+from kquota.measure import ByteRate, agreeing, counted, exact_rate, human_bytes, human_duration, human_rate
+from kquota.terms import LOG_DIR_RATE, TopicPartition
 from kquota.watch.symptom import (
     CaughtReplica,
     DestinationDown,
@@ -20,9 +21,11 @@ from kquota.watch.symptom import (
     IdleLogDir,
     LastPartition,
     NoLeader,
+    NotBegun,
     NothingArrives,
     NotStarted,
     NotSubmitted,
+    RunOpen,
     RunPaused,
     StarvedCopies,
     Symptom,
@@ -30,11 +33,13 @@ from kquota.watch.symptom import (
 )
 
 _SHOWN = 5
+_LOG_DIR_RATE = 10_000_000
+"""The lowest log dir throttle that a finding suggests, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymptomShown(Part):
-    """A symptom as text and JSON: its name, the problem (`what`), the next step (`do`), and its values."""
+    """A symptom as text and JSON: its name (`finding`), the problem (`what`), the next step (`do`), and its values."""
 
     finding: str
     what: str
@@ -78,9 +83,11 @@ _NAMES: Mapping[type[Symptom], str] = {
     DestinationDown: "destination down",
     NoLeader: "no leader",
     NotSubmitted: "not submitted",
+    NotBegun: "controller idle",
     NotStarted: "not started",
     LastPartition: "last partition",
     ThrottleLeft: "throttle left",
+    RunOpen: "run open",
     IdleLogDir: "log dir idle",
     CaughtReplica: "replica caught",
     FullDisk: "disk full",
@@ -94,46 +101,45 @@ def _what(symptom: Symptom) -> str:
     match symptom:
         case StarvedCopies():
             return _starved(symptom)
-        case DestinationDown(broker=broker):
-            state = (
-                "is dead or fenced"
-                if symptom.why is None
-                else f"does not report its sizes or log end offsets ({symptom.why})"
-            )
-            return f"broker {broker}, the destination of {counted(symptom.copies, 'copy')}, {state}"
+        case DestinationDown():
+            return _down(symptom)
         case NoLeader():
-            names = few(symptom.partitions, _SHOWN)
-            return f"{names}: no leader, so there is nothing to copy from (replicas: {joined(symptom.replicas)})"
+            return _leaderless(symptom)
         case NotSubmitted():
             return (
                 f"{agreeing(symptom.partitions, 'partition', 'is', 'are')} not submitted yet (first: {symptom.first})"
             )
+        case NotBegun(seconds=seconds):
+            moves = counted(symptom.partitions, "submitted move")
+            return f"the controller has not begun {moves} after {human_duration(seconds)} (first: {symptom.first})"
         case NotStarted():
             logs = "log" if symptom.copies == 1 else "logs"
             what = f"broker {symptom.broker} has not created the {logs} of {counted(symptom.copies, 'copy')} after "
             return f"{what}{human_duration(symptom.seconds)} (first: {symptom.first})"
         case LastPartition():
             what = f"{symptom.partition} has been the only unfinished partition for {human_duration(symptom.seconds)} "
-            what += f"(copy to broker {symptom.destination}: {size_or_unknown(symptom.left)} left, "
+            what += f"(copy to broker {symptom.destination}: {_left(symptom.left)}, "
             return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
-        case ThrottleLeft():
-            return f"{_moves(symptom.run)} has ended, but the throttle is still set"
+        case ThrottleLeft(run=run):
+            still = "a throttle is still set on its partitions"
+            return f"the move has ended, but {still if run is None else f'the throttle of run {run} is still set'}"
+        case RunOpen(run=run):
+            return f"the move has ended, but run {run} is still open"
         case IdleLogDir():
-            what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
-            return what + human_duration(symptom.seconds)
+            return _idle(symptom)
         case CaughtReplica():
             more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
             what = f"{symptom.partition} on broker {symptom.broker}{more}: not moving, but "
             return f"{what}out of sync and limited by the throttle (KIP-352)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
-            what = f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}, "
-            return f"{what}{size_or_unknown(symptom.left)} still to copy)"
+            copies = "" if symptom.left is None else f", {human_bytes(symptom.left)} still to copy"
+            return f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}{copies})"
         case NothingArrives():
             what = f"{_moves(symptom.run)} has copied nothing for {human_duration(symptom.seconds)}"
-            return f"{what} ({size_or_unknown(symptom.left)} left)"
+            return f"{what} ({_left(symptom.left)})"
         case RunPaused():
-            return f"{_moves(symptom.run)} is paused ({size_or_unknown(symptom.left)} left)"
+            return f"{_moves(symptom.run)} is paused ({_left(symptom.left)})"
         case _:
             assert_never(symptom)
 
@@ -150,6 +156,11 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return f"{repair}. See the open runs: {suggested('move status')}"
         case NoLeader():
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
+        case NotBegun():
+            return (
+                "Find the controller with `zookeeper-shell HOST:PORT get /controller`. If this broker hangs, restart "
+                f"it, so that another broker begins the moves. Then see the moves: {suggested('move watch --once')}"
+            )
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
         case NotSubmitted(run=run):
@@ -157,9 +168,14 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
         case LastPartition(partition=partition):
             return f"See the throttle of the topic: {_of_topic('throttle show', partition)}"
         case CaughtReplica(partition=partition):
-            return f"See the throttled replica lists: {_of_topic('throttle show', partition)}"
-        case ThrottleLeft():
-            return _verify(named)
+            fix = suggested("throttle doctor --fix")
+            return f"Remove the entries that no run holds: {fix}. See all: {_of_topic('throttle show', partition)}"
+        case ThrottleLeft(run=run):
+            return _verify(named, "Restore the throttle" if run is None else "End the run and restore its throttle")
+        case RunOpen(run=run):
+            return f"End the run: {suggested('move resume' + _run(run))}"
+        case IdleLogDir(rate=int()):
+            return _raise_log_dir_rate(symptom, named)
         case IdleLogDir(broker=broker) | FullDisk(broker=broker):
             return f"See the log dirs: {suggested(f'log-dirs --describe --broker-list {broker}')}"
         case NothingArrives():
@@ -174,38 +190,70 @@ def _of_topic(command: str, partition: TopicPartition) -> str:
     return suggested(f"{command} --topic {shlex.quote(partition.topic)}")
 
 
+def _down(symptom: DestinationDown) -> str:
+    dead, silent = "is dead or fenced", f"does not report its sizes or log end offsets ({symptom.why})"
+    copies = counted(symptom.copies, "copy")
+    return f"broker {symptom.broker}, the destination of {copies}, {dead if symptom.why is None else silent}"
+
+
+def _idle(symptom: IdleLogDir) -> str:
+    what = f"{symptom.partition} on broker {symptom.broker}: the copy into {symptom.log_dir} has not grown for "
+    limit = "" if symptom.rate is None else f" under the throttle {LOG_DIR_RATE}={symptom.rate}"
+    return f"{what}{human_duration(symptom.seconds)}{limit}"
+
+
+def _leaderless(symptom: NoLeader) -> str:
+    first = f" of {symptom.partitions[0]}" if len(symptom.partitions) > 1 else ""
+    what = f"{few(symptom.partitions, _SHOWN)}: no leader, so there is nothing to copy from "
+    return f"{what}(replicas{first}: {joined(symptom.replicas)})"
+
+
 def _starved(symptom: StarvedCopies) -> str:
     verb = "sends" if symptom.side.value == "leader" else "receives"
     followers = f", including {human_rate(symptom.followers)} to in-sync followers" if symptom.followers >= 1 else ""
     return (
         f"broker {symptom.broker} {verb} {human_rate(symptom.used)} of its {symptom.side.value} rate of "
-        f"{human_rate(symptom.rate)}{followers}, and producers write {human_rate(symptom.written)} to the partitions "
-        "that it copies, so the copies do not catch up"
+        f"{human_rate(symptom.rate)}{followers}. The copies do not catch up, because producers write "
+        f"{human_rate(symptom.written)} to the copied partitions"
     )
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
     """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
 
-    The new rate is rounded to two digits. For an unknown move, return the command that shows the throttles.
+    The new rate is rounded to two digits, and up to a whole number of at least 1. For an unknown move, return the
+    command that shows the throttles.
     """
     if not named.known:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
-    rate = exact_rate(ByteRate(int(f"{enough:.1e}".partition("e")[0].replace(".", "")) * 10 ** max(0, _digits(enough))))
+    rate = exact_rate(ByteRate(max(1, math.ceil(float(f"{enough:.1e}")))))
     return f"Raise the rate: {named.step('throttle set', '--throttle', rate)}"
 
 
-def _digits(value: float) -> int:
-    return int(f"{value:.1e}".partition("e")[2]) - 1
+def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
+    """Return the command that raises the log dir throttle of a run, or of a broker for an unknown move, to ten times
+    its rate, but at least to `_LOG_DIR_RATE`.
+    """
+    rate = exact_rate(ByteRate(max(_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
+    if named.known:
+        plan = MoveNamed(run=None, plan=named.plan)
+        command = plan.step("reassign-partitions --execute", "--replica-alter-log-dirs-throttle", rate)
+    else:
+        command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")
+    return f"Raise the throttle: {command}"
 
 
-def _verify(named: MoveNamed) -> str:
+def _verify(named: MoveNamed, purpose: str) -> str:
     if named.plan is not None:
-        return f"Restore the throttle: {MoveNamed(run=None, plan=named.plan).step('reassign-partitions --verify')}"
+        return f"{purpose}: {MoveNamed(run=None, plan=named.plan).step('reassign-partitions --verify')}"
     if named.run is not None:
-        return f"Restore the throttle: {suggested(f'move resume --run {named.run}')}"
+        return f"{purpose}: {suggested(f'move resume --run {named.run}')}"
     return f"Examine the throttle: {suggested('throttle doctor')}"
+
+
+def _left(left: int | None) -> str:
+    return "bytes left unknown" if left is None else f"{human_bytes(left)} left"
 
 
 def _moves(run: str | None) -> str:

@@ -1,8 +1,8 @@
-"""Kafka's protocol with kafka-python's connection manager. Only this package imports `kafka`.
+"""Kafka's protocol with kafka-python's connection manager. Only this package and `login.kafka_python` import `kafka`.
 
-kquota uses kafka-python here because librdkafka does not support every request that kquota sends. Only `load` and
-`small_writes` use librdkafka. A command usually opens one `Wire`, and classes such as `WireConfigs` implement ports on
-it.
+kquota uses kafka-python here because librdkafka does not support every request that kquota sends. In this package, only
+`load` and `small_writes` use librdkafka. A command usually opens one `Wire`. Classes such as `WireConfigs` use the
+`Wire` to implement ports.
 """
 
 import sys
@@ -16,14 +16,15 @@ _HOMES: Final = {
     "ListGroupsRequest": "kafka.protocol.admin.groups",
     "OffsetFetchRequest": "kafka.protocol.consumer.group",
 }
-"""The modules that define the names that kafka-python's connection manager imports from packages in `_LATE`."""
+"""Names that kafka-python's connection manager imports from packages in `_LATE`, with the modules that define them."""
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python, but execute it only when code reads a name that is not in `_HOMES`.
+    """Register a package of kafka-python, but execute it only when code reads a missing name that is not in `_HOMES`.
 
-    `import kafka` also imports its consumer, producer and admin client, and the packages of messages load the schemas
-    of 60 requests. These imports take a third of the time of a short command, and kquota needs hardly any of them.
+    Otherwise, `import kafka` would import the consumer, the producer and the admin client, and the packages of messages
+    would load the schemas of 60 requests. That takes a third of the time of a short command, and kquota needs hardly
+    any of these modules.
     """
     spec = find_spec(name)
     if name in sys.modules or spec is None or spec.loader is None:

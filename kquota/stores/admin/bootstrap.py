@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
 from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.measure import human_duration
 from kquota.stores.admin.client import CLOSED, PatientManager, is_closed
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import ArgumentNames
@@ -31,18 +32,18 @@ _LOGIN: Final = (
 
 
 class Manager(PatientManager):
-    """A connection manager that also keeps the reason for a failed connection."""
+    """A connection manager that also keeps the reason for a failed bootstrap."""
 
     def __init__(self, net: NetworkSelector, **settings: Any) -> None:
         self.ended = Future()
         """A future that is done when the bootstrap has succeeded or failed."""
         self.failure: BaseException | None = None
-        """The error that best explains the failure, or None."""
+        """The error that best explains a failure of the bootstrap, or None before the first error."""
         super().__init__(net, **settings)
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return a connection, as PatientManager does. Until the bootstrap has ended, also watch for errors before
-        and after it is ready.
+        """Return a connection, as PatientManager does. Until the bootstrap has ended, also record the errors of the
+        connection, both before and after the connection is ready.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if not self.ended.is_done:
@@ -61,7 +62,7 @@ class Manager(PatientManager):
     def _failed(self, error: BaseException, *, final: bool) -> None:
         if self.ended.is_done:
             return
-        # Keep an earlier error, because it explains more than a time-out.
+        # A time-out does not replace an earlier error, because the earlier error explains more.
         if self.failure is None or not isinstance(error, _OUT_OF_TIME):
             self.failure = error
         if final:
@@ -95,7 +96,7 @@ def first(
     give_up: float,
     kind: type[Manager] = Manager,
 ) -> tuple[Manager, BaseException | None]:
-    """Connect a manager to the first server that answers. Return the manager, and the error if the bootstrap failed.
+    """Connect a manager to the first server that answers. Return the manager, and its error or None.
 
     `failed` explains the error. Each server gets a share of the time until `give_up` (`time.monotonic`). After an error
     that is probably the same on every server, for example a refused login, kquota tries no other server.
@@ -115,7 +116,9 @@ def first(
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:
-    """Wait until the server reports the brokers or controllers. Return None, or the error that prevented this."""
+    """Wait at most `seconds` until the server reports the brokers or controllers. Return None, or the error that
+    prevented this.
+    """
 
     async def started() -> None:
         done = manager.bootstrap_async(int(seconds * 1000))
@@ -143,7 +146,7 @@ def _is_final(error: BaseException) -> bool:
 def failed(
     error: BaseException, bootstrap_server: str, protocol: str, seconds: float, names: ArgumentNames
 ) -> KquotaError:
-    """Return the error that explains why no server was reached, and which argument to change."""
+    """Return an error that explains why the bootstrap failed and, if known, what the operator must check."""
     option = names.command_config
     where = f"Kafka at {bootstrap_server}"
     if isinstance(error, KquotaError):
@@ -153,16 +156,16 @@ def failed(
     if is_closed(error):
         return Unreachable(f"{where}: {_closed(bootstrap_server, protocol, names)}")
     cause = listening.cause(error)
-    if protocol.endswith("SSL") and cause is not None and (words := listening.explained(cause)) is not None:
-        unverified = isinstance(cause, ssl.SSLCertVerificationError)
-        also = "" if unverified else "the port, and security.protocol and "
-        return Unreachable(f"{where}: {words}. Check {also}the ssl.* properties in {option}")
+    if protocol.endswith("SSL") and cause is not None:
+        also = "" if isinstance(cause, ssl.SSLCertVerificationError) else "the port, and security.protocol and "
+        if words := listening.explained(cause, f"Check {also}the ssl.* properties in {option}"):
+            return Unreachable(f"{where}: {words}")
     server = names.server
     if isinstance(error, _OUT_OF_TIME):
         return Unreachable(
-            f"{where}: no {server} answered within {seconds:.0f} s. Check that this is the port of a {server}"
+            f"{where}: no {server} answered within {human_duration(seconds)}. Check that this is the port of a {server}"
         )
-    return Unreachable(f"{where}: no {server} answered within {seconds:.0f} s ({phrase(error)})")
+    return Unreachable(f"{where}: no {server} answered within {human_duration(seconds)} ({phrase(error)})")
 
 
 def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
@@ -179,15 +182,15 @@ def _refused(error: BaseException, option: str) -> str:
         return f"the port does not support this sasl.mechanism. Check it in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
         return f"the port does not accept a login. Check the port, and security.protocol in {option}"
-    reason = _said(error).removeprefix("SaslAuthenticationFailedError: ")
-    return f"the login was refused ({reason}). Check sasl.mechanism and sasl.jaas.config in {option}"
+    reason = _message(error).removeprefix("SaslAuthenticationFailedError: ")
+    return f"the login was refused ({reason}). Check the sasl.* properties in {option}"
 
 
 def phrase(error: BaseException) -> str:
     """Return a library's error as one phrase: the name of its class without `Error`, and its message, if any."""
-    return f"{type(error).__name__.removesuffix('Error')}{': ' + reason if (reason := _said(error)) else ''}"
+    return f"{type(error).__name__.removesuffix('Error')}{': ' + reason if (reason := _message(error)) else ''}"
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the message of the error without the name of its class."""
     return ": ".join(str(argument) for argument in error.args)

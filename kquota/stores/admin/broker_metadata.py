@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import KquotaError, Refused
-from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.connection import Wire, metadata_request
 from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.terms import BrokerId
 
@@ -24,10 +23,8 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Also count the brokers that do not answer."""
-        named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in wanted]
-        request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
-        answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request))
+        """Return the number of brokers that do not show the wanted topics, including brokers that do not answer."""
+        answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), metadata_request(wanted)))
         return sum(isinstance(a, KquotaError) or not _shows(a, wanted) for a in answers.values())
 
 
@@ -35,16 +32,17 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
     """Return the fenced brokers. The set is empty before Kafka 4.0, because older brokers do not report them."""
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
-        answer = wire.ask(request)
+        answer = wire.read(request)
     except Refused:
         return frozenset()
     return frozenset(BrokerId(broker.broker_id) for broker in answer.brokers if broker.is_fenced)
 
 
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
-    """Return True if the broker shows each topic with its partitions and leaders.
+    """Return True if each topic has the wanted number of partitions with a leader in the broker's answer.
 
-    A deleted topic (0 partitions) must be unknown to the broker, because a broker can still list it without leaders.
+    The number 0 means a deleted topic, which the broker must not know. It is not enough to count the leaders of such a
+    topic, because a broker can still list a deleted topic without leaders.
     """
     topics = {topic.name: topic for topic in answer.topics}
     return all(
@@ -54,7 +52,7 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions with a leader, or 0 after an error of the topic."""
+    """Return the number of partitions that have a leader and no error, or 0 if the topic has an error."""
     if topic.error_code:
         return 0
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

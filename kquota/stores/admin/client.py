@@ -1,9 +1,10 @@
 """kafka-python's client with changes: it waits for throttle times, connects again, and lets signals interrupt its loop.
 
-Waiting is the client side of KIP-219: kquota sends nothing to a broker until its throttle time is over. kafka-python
-pauses a connection only if it already knows the broker's release, so the first answer of the first connection pauses
-nothing. kafka-python also forgets the throttle time when a connection ends. After the bootstrap, it does not connect
-again if a broker closes a new connection, for example because of a limit (KIP-612).
+Waiting is the client side of KIP-219: kquota sends nothing to a broker until the throttle time of the broker is over.
+kafka-python pauses a connection only if kafka-python already knows the broker's release, so the first answer of the
+first connection pauses nothing. kafka-python also forgets the throttle time when a connection ends. After the
+bootstrap, kafka-python does not connect again if a broker closes a new connection, for example because of a limit
+(KIP-612).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
@@ -23,7 +24,7 @@ Throttled: TypeAlias = Callable[[float], None]
 """A callback that is called before each wait for a broker's throttle time. It receives the duration in seconds."""
 CLOSED: Final = (
     "the connection was closed before it could be used. "
-    "The port may belong to another listener, or the broker may limit new connections (connection_creation_rate)"
+    "The port may belong to another listener, or the server may limit new connections (connection_creation_rate)"
 )
 _TURN_SECONDS: Final = 0.1
 """The maximum wait in one turn of the loop, in seconds. Signals are handled at the end of each turn."""
@@ -67,7 +68,9 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """Send a request, as KafkaConnectionManager does. The time-out begins when the request is sent."""
+        """Send a request, as KafkaConnectionManager does, but first wait for the connection and the throttle time. The
+        time-out begins after this wait.
+        """
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
         if connection is not None and connection.connected and not self.muted(chosen):
@@ -98,8 +101,8 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
             raise kafka_errors.NodeNotReadyError(node_id) from error
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return a connection, as KafkaConnectionManager does, and read the throttle time of every answer, including
-        the first ones.
+        """Return a connection, as KafkaConnectionManager does. Also record the throttle time of every answer, beginning
+        with the first.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if "_maybe_throttle" not in vars(connection):

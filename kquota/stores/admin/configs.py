@@ -1,25 +1,32 @@
-"""The Configs port on the Admin API (KIP-226, KIP-339): DescribeConfigs and IncrementalAlterConfigs, from Kafka 2.3."""
+"""The Configs port on the Admin API (KIP-226, KIP-339): DescribeConfigs and IncrementalAlterConfigs, from Kafka 2.3.
+
+ListConfigResources (KIP-714, KIP-1142) and ListGroups name the groups and the subscriptions to client metrics.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
+
+from kafka.protocol.admin.configs import ListConfigResourcesRequest
+from kafka.protocol.admin.groups import ListGroupsRequest
 
 from kquota.entity_types import BROKER_LOGGERS, CLIENT_METRICS, GROUPS, RESOURCES
 from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unreachable
 from kquota.settings.change import ConfigChange
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.settings.zookeeper_values import is_password
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import HUNG_SECONDS, READERS, Wire, kafka_error
 from kquota.stores.admin.requests import (
     DELETE,
     SET,
     SOURCES,
     UNKNOWN_TOPIC,
-    Operation,
+    ConfigOperation,
     alter_request,
     by_resource,
+    code_of,
     describe_request,
     on_the_wire,
     own_source,
@@ -27,12 +34,12 @@ from kquota.stores.admin.requests import (
 from kquota.terms import DEFAULT, MAYBE_WRITTEN, BrokerId
 
 _MOST_IN_A_REQUEST: Final = 500
-"""The maximum number of topics, groups or subscriptions to client metrics in one request. An answer has about 40
+"""The maximum number of topics, groups and subscriptions to client metrics in one request. An answer has about 40
 configs with synonyms for each topic, so 500 topics take a few megabytes.
 """
 _Config: TypeAlias = tuple[str, str | None, int, bool, tuple[tuple[int, str, str | None], ...]]
 _DEFAULT_BROKER: Final = Resource(kind=BROKERS, name=DEFAULT)
-_SHOW: Final[Mapping[Kind, NextStep]] = {
+_SHOW: Final[Mapping[ResourceKind, NextStep]] = {
     TOPICS: NextStep.SHOW_TOPIC_CONFIGS,
     BROKERS: NextStep.SHOW_BROKER_CONFIGS,
     GROUPS: NextStep.SHOW_GROUP_CONFIGS,
@@ -45,9 +52,11 @@ class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
     kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the first broker that
-    answers. Once that broker has shown a new value, it never shows the previous value again. Another broker may still
-    show the previous value, so kquota does not ask a silent broker again while another broker answers.
+    answers, and stays with it. Once this broker has shown a new value, it never shows the previous value again, but
+    another broker may. For the same reason, kquota does not return to a silent broker while another broker answers.
     """
+
+    _NO_READER: ClassVar[str] = "no broker answers. Check that the brokers are running"
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
         """`must_hold` is called just before each write, and raises Busy if another kquota has taken over the lock."""
@@ -55,23 +64,43 @@ class WireConfigs:
         self._must_hold = must_hold
         self._silent: set[BrokerId] = set()
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return tuple(Resource(kind=kind, name=name) for name in self._names(kind))
 
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+    def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return (*self.resources(kind), *((_DEFAULT_BROKER,) if kind == BROKERS else ()))
 
-    def _names(self, kind: Kind) -> list[str]:
+    def _names(self, kind: ResourceKind) -> list[str]:
         if kind in (BROKERS, BROKER_LOGGERS):
             return [str(broker) for broker in self._wire.brokers()]
         if kind == TOPICS:
             return sorted(topic.name for topic in self._wire.metadata(None).topics)
-        from kquota.stores.admin import resource_names  # imported here: topics and brokers do not need it
+        return sorted(self._groups() if kind == GROUPS else self._listed(kind, oldest=0))
 
-        return sorted((resource_names.groups if kind == GROUPS else resource_names.client_metrics)(self._wire))
+    def _groups(self) -> set[str]:
+        """Return the ids of all groups: those that have configs, and those that a coordinator lists."""
+        found = self._listed(GROUPS, oldest=1)
+        for broker, answer in self._wire.ask_each(dict.fromkeys(self._wire.brokers(), ListGroupsRequest())).items():
+            if isinstance(answer, KquotaError):
+                raise answer
+            _must_be_listed(f"groups of broker {broker}", answer)
+            found.update(group.group_id for group in answer.groups)
+        return found
+
+    def _listed(self, kind: ResourceKind, *, oldest: int) -> set[str]:
+        """Return the names of the resources that have configs. `oldest` is the first version of the request that
+        supports `kind`.
+        """
+        asked = ListConfigResourcesRequest(resource_types=[code_of(kind)], min_version=oldest)
+        try:
+            answer = self._wire.ask(asked)
+        except Refused as error:
+            raise Refused(f"{kind}: these brokers cannot list all {kind}. Give a name") from error
+        _must_be_listed(kind, answer)
+        return {resource.resource_name for resource in answer.config_resources}
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the configs of the resources. Dead brokers and topics that do not exist are left out."""
+        """Return the configs of the resources. Dead brokers and missing topics are left out."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
@@ -107,16 +136,22 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with its answer or error, without dead brokers. `asked` has its keys, or None for all.
+        """Yield each resource with its answer or error. Dead brokers are left out. For each resource, `asked` has the
+        keys to read, or None for all keys.
 
         If the broker that is asked for shared resources, such as topics, does not answer, kquota asks the next broker.
+        As long as there is a next broker, kquota waits only `HUNG_SECONDS` for each of the first `READERS` brokers,
+        unless it also reads configs that only one broker has. Raises Unreachable if no broker is left to ask for shared
+        resources.
         """
+        has_others = len(self._readers()) > 1 and len(self._silent) < READERS
+        short = has_others and not any(resource.of_broker for resource in asked)
         sent = self._by_broker(asked)
         requests = {
             broker: describe_request({resource: asked[resource] for resource in those}, synonyms=synonyms)
             for broker, those in sent.items()
         }
-        for broker, answer in self._wire.ask_each(requests).items():
+        for broker, answer in self._wire.ask_each(requests, HUNG_SECONDS if short else None).items():
             if not isinstance(answer, KquotaError):
                 results = by_resource(answer.results)
                 yield from ((resource, results[on_the_wire(resource)]) for resource in sent[broker])
@@ -126,7 +161,9 @@ class WireConfigs:
                 self._silent.add(broker)
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
-    def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
+    def _altered(
+        self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
+    ) -> dict[Resource, Any | KquotaError]:
         """Write, and return the answer or the error for each resource. Dead brokers are left out."""
         sent = self._by_broker(operations)
         requests = {
@@ -149,21 +186,25 @@ class WireConfigs:
         to ask for shared resources.
         """
         alive = self._wire.brokers()
-        reader = next((broker for broker in alive if broker not in self._silent), None)
+        reader = next(iter(self._readers()), None)
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
             broker = BrokerId(int(str(resource.name))) if resource.of_broker else reader
             if broker is None:
                 # The next call asks every broker again, because an outage may end while this connection is open.
                 self._silent.clear()
-                raise Unreachable("no broker answers. Check that the brokers are running")
+                raise Unreachable(self._NO_READER)
             if broker in alive:
                 sent.setdefault(broker, []).append(resource)
         return sent
 
+    def _readers(self) -> list[BrokerId]:
+        """Return the brokers that can answer for shared resources. kquota asks the first one."""
+        return [broker for broker in self._wire.brokers() if broker not in self._silent]
+
 
 def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
-    """Yield the resources of each round of requests: brokers, loggers, at most 500 others, and the broker default."""
+    """Yield the resources of each round: brokers, loggers, up to 500 others at a time, and then the broker default."""
     for kind in RESOURCES:
         if those := [resource for resource in resources if resource.kind == kind and resource.of_broker]:
             yield those
@@ -198,11 +239,16 @@ def _entry(config: _Config, own: str) -> Entry:
     )
 
 
+def _must_be_listed(what: str, answer: Any) -> None:
+    if answer.error_code:
+        raise Refused(f"listing {what}: the broker answered {kafka_error(answer.error_code, None)}")
+
+
 def _source(number: int) -> str:
     return SOURCES.get(number, "UNKNOWN")
 
 
-def _operations(change: ConfigChange) -> dict[str, Operation]:
+def _operations(change: ConfigChange) -> dict[str, ConfigOperation]:
     set_ = {key: (SET, value) for key, value in sorted(change.add.items())}
     return set_ | dict.fromkeys(sorted(change.delete), (DELETE, None))
 
@@ -211,7 +257,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
-        return Refused(f"{resource} is dead, and only the broker itself accepts its configs. Nothing was written")
+        return Refused(f"{resource} is dead, and the other brokers cannot change its configs. Nothing was written")
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
@@ -239,7 +285,9 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
-    """Combine the errors. The result is Incomplete if any of several resources was, or may have been, written."""
+    """Return one error for the `errors` of `resources`. For several resources, this is Incomplete if any of them was or
+    may have been written, and otherwise Refused.
+    """
     if len(resources) == 1:
         return errors[resources[0]]
     first, *others = {str(error): error for error in errors.values()}.values()

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
+import random
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
+from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
 from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest
 from kquota.stores.login import listening
-from kquota.stores.login.arguments import OF_A_PROGRAM, ArgumentNames
+from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
 from kquota.stores.login.listening import must_listen
 from kquota.terms import BrokerId
 
 CLIENT_ID: Final = "kquota"
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
+"""The time-out of a request in seconds if no `request.timeout.ms` is given. Throttle time does not count (KIP-219)."""
+HUNG_SECONDS: Final = 4.0
+"""If a broker does not answer a read within this many seconds, kquota asks another broker. The time is short, because a
+broker whose process hangs still accepts connections, and a watch must soon report it.
+"""
+READERS: Final = 2
+"""The number of brokers that get only `HUNG_SECONDS` for a read. The next broker gets the usual time limit, because a
+slow answer may be due to the network.
+"""
 _POLL_MS: Final = 20
 _KRAFT_ONLY: Final = (4, 0)
 _METADATA_OF_KRAFT_ONLY: Final = 22
 """The level of the first `metadata.version` of Kafka 4.0."""
 _SHOWN: Final = 5
+_ALSO_IN_ZNODES: Final = (
+    "DescribeClientQuotas",
+    "AlterClientQuotas",
+    "DescribeUserScramCredentials",
+    "AlterUserScramCredentials",
+    "IncrementalAlterConfigs",
+    "ListPartitionReassignments",
+    "AlterPartitionReassignments",
+)
+"""The requests whose data kquota can also read and write in ZooKeeper."""
 _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too small for the log dirs of a busy broker
 
 
@@ -47,7 +69,7 @@ class LiveBroker:
 class Wire:
     """An open connection to one cluster, as a context manager.
 
-    Requests and answers are messages of kafka-python, or of modules of this package that decode large answers.
+    Requests and answers are messages of kafka-python, or of those modules of this package that decode large answers.
     """
 
     MANAGER: ClassVar[type[start.Manager]] = start.Manager
@@ -62,11 +84,13 @@ class Wire:
     ) -> None:
         """Connect to the first address in `bootstrap` (host:port, separated by commas) that answers.
 
-        `security` has kafka-python's settings (`login.settings`). `throttled` is called before each wait for a broker
-        that throttles this client (KIP-219). Errors use the argument names in `names`. Raises Unreachable after about
-        `deadline` seconds (or `default.api.timeout.ms` of `security`), and at once if every address refuses the
-        connection or if TLS fails. Raises Refused if the login is refused, and Invalid for a malformed address or an
-        unreadable token file.
+        `security` has kafka-python's settings (`login.kafka_python.settings`). `throttled` is called before each wait
+        for a broker that throttles this client (KIP-219). Errors use the argument names in `names`.
+
+        Raises Unreachable if no address answers within about `deadline` seconds (or the `default_api_timeout_ms` of
+        `security`). Raises Unreachable at once if every address refuses the connection or if TLS fails. Raises Refused
+        if the login is refused, and Invalid for a malformed address. With OAUTHBEARER, also raises the errors of
+        `login.tokens.token`.
         """
         # Normally, nothing is logged, because kafka-python's warnings are for its developers, and kquota reports the
         # relevant ones as errors. The level is never DEBUG, because DEBUG shows passwords.
@@ -91,6 +115,7 @@ class Wire:
             "throttled": throttled,
         }
         self._kraft_only: bool | None = None
+        self._reader: BrokerId | None = None
         self._releases: dict[BrokerId, tuple[int, ...] | None] = {}
         self.has_controller = False  # True after a successful check by `controllers.must_be_active`
         self._net = Loop()
@@ -132,7 +157,7 @@ class Wire:
         return {broker.id: broker for broker in sorted(found)}
 
     def version(self) -> tuple[int, ...]:
-        """Return the connected broker's release as its API versions show it, for example (3, 9).
+        """Return the release of the connected broker, for example (3, 9), as the broker's API versions show it.
 
         The broker may be newer, but is never older.
         """
@@ -142,9 +167,9 @@ class Wire:
         """Return the oldest release of the live brokers. Releases can differ during a rolling upgrade.
 
         kquota asks each broker only once, and asks new brokers at the next call. A broker that did not answer counts as
-        `unanswered`, or is left out (None). If the cluster has finalized a `metadata.version` of 4.0 or later
-        (KIP-584), no broker can be older. kquota then asks only one broker, and returns (4, 0), even if all brokers are
-        newer. May raise the same errors as `ask`.
+        `unanswered`. If `unanswered` is None, this broker is left out. If the cluster has finalized a
+        `metadata.version` of 4.0 or later (KIP-584), no broker can be older. kquota then asks no other broker, and
+        returns (4, 0), even if all brokers are newer. May raise the same errors as `ask`.
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
@@ -165,32 +190,76 @@ class Wire:
 
         `broker`, `seconds` and the errors are the same as for `ask`.
         """
-        named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
-        answer = self.ask(
-            MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1), broker, seconds
-        )
+        answer = self.ask(metadata_request(topics), broker, seconds)
         self._manager.cluster.update_metadata(answer)
         return answer
+
+    def refresh(self) -> None:
+        """Update `brokers` and `controller`. Raises the same errors as `ask`."""
+        self.metadata([])
 
     def partition_states(self, request: PartitionStatesRequest) -> PartitionStates:
         """Return the partitions of the topics in the request. Also updates `brokers` and `controller`.
 
         Raises the same errors as `ask`.
         """
-        answer: PartitionStates = self.ask(request)
+        answer: PartitionStates = self.read(request)
         self._manager.cluster.update_metadata(answer.cluster)
         return answer
+
+    def read(self, request: Any, seconds: float | None = None, *, avoid: BrokerId | None = None) -> Any:
+        """Send a read-only request, and return the answer.
+
+        kquota prefers a broker that does not throttle it, and then the broker that answered the last read. It waits
+        `HUNG_SECONDS` for each of two brokers other than `avoid`. Then it asks any broker, even `avoid`, with the limit
+        `seconds` and the errors of `ask`.
+        """
+        readers = [broker for broker in self.brokers() if broker != avoid]
+        random.shuffle(readers)
+        for broker in sorted(readers, key=lambda one: (self.muted(one), one != self._reader))[:READERS]:
+            try:
+                # Send a copy, because kafka-python keeps the version that it has negotiated with this broker.
+                answer = self.ask(copy.copy(request), broker, HUNG_SECONDS)
+            except Unreachable:
+                continue
+            self._reader = broker
+            return answer
+        return self.ask(copy.copy(request), None, seconds)
 
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Send a request to `broker`, or to any broker (None), and return the answer.
 
         `seconds` limits each attempt, including its connection, but not the wait for a connection that the broker has
-        muted (KIP-219). None means `request.timeout.ms`, plus 10 s for the connection. If any broker may answer and the
+        muted (KIP-219). None means `request.timeout.ms`, plus 10 s for the connection. If `broker` is None and the
         request could not be sent, kquota tries another broker. Raises Unreachable if there is no answer, and Refused if
         the broker does not support this request. After Unreachable, `was_sent` returns whether the broker may have
         received the request.
         """
-        return self._run(request, broker, seconds)
+        patience = self._patience if seconds is None else seconds
+        give_up = time.monotonic() + patience + self._manager.muted(broker)
+        timeout_ms = None if seconds is None else seconds * 1000
+
+        async def answered() -> Any:
+            request._header = None  # `was_sent` must not see the header of an earlier attempt
+            sent = self._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
+            return await self._manager.wait_for(sent, self._longest_ms(broker, seconds))
+
+        self._look()
+        others = len(self.brokers()) if broker is None else 0
+        while True:
+            try:
+                return self._net.run(answered)
+            except kafka_errors.NodeNotReadyError as error:
+                if time.monotonic() > give_up:
+                    raise self._explained(error, request, broker) from error
+                self._net.poll(timeout_ms=_POLL_MS)
+            except kafka_errors.KafkaError as error:
+                failure = self._explained(error, request, broker)
+                failure.__cause__ = error
+                others -= 1
+                if others < 1 or not isinstance(failure, Unreachable) or was_sent(request, failure):
+                    raise failure from error
+                # The next attempt goes to another broker, because kafka-python avoids this broker for a while.
 
     def muted(self, broker: BrokerId | None) -> float:
         """Return the seconds for which `broker`, or every broker (None), throttles this client (KIP-219)."""
@@ -205,7 +274,8 @@ class Wire:
         """
         give_up = time.monotonic() + (self._patience if seconds is None else seconds)
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
-        left = dict(requests)
+        # Send copies, because kafka-python keeps the negotiated version in a request, and another broker may be older.
+        left = {broker: copy.copy(request) for broker, request in requests.items()}
         self._look()
         while left:
             answers |= self._net.run(self._together, left, seconds)
@@ -254,57 +324,37 @@ class Wire:
         """Detect connections that have ended, so that the next request does not use one."""
         self._net.poll(timeout_ms=0)
 
-    def _run(self, request: Any, broker: BrokerId | None, seconds: float | None) -> Any:
-        patience = self._patience if seconds is None else seconds
-        give_up = time.monotonic() + patience + self._manager.muted(broker)
-        timeout_ms = None if seconds is None else seconds * 1000
-
-        async def answered() -> Any:
-            request._header = None  # `was_sent` must not see the header of an earlier attempt
-            sent = self._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
-            return await self._manager.wait_for(sent, self._longest_ms(broker, seconds))
-
-        self._look()
-        others = len(self.brokers()) if broker is None else 0
-        while True:
-            try:
-                return self._net.run(answered)
-            except kafka_errors.NodeNotReadyError as error:
-                if time.monotonic() > give_up:
-                    raise self._explained(error, request, broker) from error
-                self._net.poll(timeout_ms=_POLL_MS)
-            except kafka_errors.KafkaError as error:
-                failure = self._explained(error, request, broker)
-                failure.__cause__ = error
-                others -= 1
-                if others < 1 or not isinstance(failure, Unreachable) or was_sent(request, failure):
-                    raise failure from error
-                # The next attempt goes to another broker, because kafka-python avoids this broker for a while.
-
     def _explained(self, error: kafka_errors.KafkaError, request: Any, broker: BrokerId | None) -> KquotaError:
-        name = type(request).__name__.removesuffix("Request")
+        name = type(request).name.removesuffix("Request")
         where = f"Kafka at {self._bootstrap}" if broker is None else f"{self._names.server} {broker}"
         if isinstance(error, kafka_errors.IncompatibleBrokerVersion):
-            return Refused(
-                f"{where}: this release of Kafka does not support {name}. "
-                f"On a ZooKeeper cluster, use {self._names.zookeeper}"
-            )
+            words = f"{where}: this release of Kafka does not support {name}"
+            if name not in _ALSO_IN_ZNODES or self._names.server == CONTROLLER:
+                return Refused(words)
+            return Refused(f"{words}. On a ZooKeeper cluster, use {self._names.zookeeper}, if the command has it")
         if isinstance(error, kafka_errors.NodeNotReadyError):
             return Unreachable(f"{where}: no answer to {name}: {CLOSED}")
         cause = listening.cause(error)
         tls = listening.explained(cause) if cause is not None and self._tls else None
         hint = ""
         if broker is None and isinstance(cause or error, (OSError, kafka_errors.KafkaConnectionError)):
-            named = ", ".join(f"{known.host}:{known.port}" for known in list(self.brokers().values())[:_SHOWN])
-            hint = f"; the cluster reports its brokers as {named}. Check that this host can reach them"
+            named = ", ".join(host_and_port(known.host, known.port) for known in list(self.brokers().values())[:_SHOWN])
+            hint = f"; the cluster reports its {self._names.server}s as {named}. Check that this host can reach them"
         return Unreachable(f"{where}: no answer to {name} ({tls or start.phrase(error)}){hint}")
+
+
+def metadata_request(topics: Iterable[str] | None) -> Any:
+    """Return a request for the metadata of `topics` (None: all topics). It never creates a topic."""
+    named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
 
 
 def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     Only the last attempt counts. kafka-python sets the header of a request when it writes the request to the
-    connection. A request that was waiting for its connection at the time-out may still be written later.
+    connection. A request that was waiting for its connection at the time-out may still be written later, so a time-out
+    also counts.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)
 
@@ -316,7 +366,7 @@ def kafka_error(code: int, message: str | None) -> str:
 
 
 def _metadata_version(answer: Any) -> int:
-    """Return the level of `metadata.version` that the cluster has finalized, or 0 without one."""
+    """Return the level of `metadata.version` that the cluster has finalized, or 0 if it has finalized none."""
     return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kquota.entity_types import BROKER_LOGGERS
-from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.addresses import host_and_port
+from kquota.entity_types import BROKER_LOGGERS, BROKERS
+from kquota.errors import KquotaError, Parameter, Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
-from kquota.settings.resource import Kind, Resource
+from kquota.settings.resource import Resource, ResourceKind
 from kquota.stores.admin.configs import WireConfigs
-from kquota.stores.admin.connection import was_sent
+from kquota.stores.admin.connection import CONNECT_SECONDS, was_sent
 from kquota.stores.admin.controllers import ControllerWire
-from kquota.stores.admin.requests import Operation, alter_request, by_resource, on_the_wire
-from kquota.stores.admin.running import NOT_CONTROLLER, RunningMovesRequest, by_topic, listed
+from kquota.stores.admin.requests import ConfigOperation, alter_request, by_resource, on_the_wire
+from kquota.stores.admin.running import RunningMovesRequest, ask_controller, by_topic, listed
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -25,15 +26,20 @@ class ControllerConfigs(WireConfigs):
     """
 
     _wire: ControllerWire
+    _NO_READER = "the active controller does not answer. Check that the controllers are running"
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         if kind == BROKER_LOGGERS:
             nodes = ", ".join(map(str, self._wire.brokers()))
-            raise Refused(f"a controller reports only its own loggers (controllers: {nodes}). Connect to the brokers")
+            raise Refused(
+                f"a controller reports only its own loggers. Name one of the controllers ({nodes}), or connect to the "
+                "brokers"
+            )
+        if kind == BROKERS:
+            # A name would not help, because a controller cannot show the configs of another node.
+            unlisted = "controllers do not list brokers, and each controller shows only its own configs. Use "
+            raise Refused(unlisted, Parameter("bootstrap_server"))
         raise Refused(f"controllers do not list {kind}. Name one of the {kind}, or connect to the brokers")
-
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
-        return self.resources(kind)
 
     @property
     def cluster_id(self) -> str:
@@ -45,24 +51,29 @@ class ControllerConfigs(WireConfigs):
         """The active controller as text for messages, for example `controller 3 at host:9093`."""
         controller = self._wire.controller
         node = None if controller is None else self._wire.brokers().get(controller)
-        return f"controller {controller}" if node is None else f"controller {controller} at {node.host}:{node.port}"
+        at = "" if node is None else f" at {host_and_port(node.host, node.port)}"
+        return f"controller {controller}{at}"
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
         """Return the running reassignments, as the active controller lists them."""
-        return listed(by_topic(self._wire.ask_active(RunningMovesRequest(), lambda answer: answer.error_code)))
+        return listed(by_topic(ask_controller(self._wire, RunningMovesRequest(), CONNECT_SECONDS)))
 
-    def altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
-        """Write through the active controller, and return its answer or the error for each resource."""
+    def altered(
+        self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
+    ) -> dict[Resource, Any | KquotaError]:
+        """Write the configs, and return the controller's answer or the error for each resource."""
         return self._altered(operations) if operations else {}
 
-    def _altered(self, operations: Mapping[Resource, Mapping[str, Operation]]) -> dict[Resource, Any | KquotaError]:
+    def _altered(
+        self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
+    ) -> dict[Resource, Any | KquotaError]:
         """Write loggers through their own controllers, and all other configs through the active controller."""
         if any(resource.kind == BROKER_LOGGERS for resource in operations):
             return super()._altered(operations)
         self._must_hold()
         request = alter_request(operations)
         try:
-            answer = self._wire.ask_active(request, _code)
+            answer = ask_controller(self._wire, request, CONNECT_SECONDS, results=lambda answer: answer.responses)
         except Unreachable as error:
             if not was_sent(request, error):
                 return dict.fromkeys(operations, Refused(f"{error}. Nothing was written"))
@@ -72,17 +83,9 @@ class ControllerConfigs(WireConfigs):
         results = by_resource(answer.responses)
         return {resource: results[on_the_wire(resource)] for resource in operations}
 
-    def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the controller to ask. Brokers that are not controllers are left out."""
-        controllers, active = self._wire.brokers(), self._wire.controller
-        sent: dict[BrokerId, list[Resource]] = {}
-        for resource in resources:
-            node = BrokerId(int(str(resource.name))) if resource.of_broker else active
-            if node is not None and node in controllers:
-                sent.setdefault(node, []).append(resource)
-        return sent
-
-
-def _code(answer: Any) -> int:
-    """Return `NOT_CONTROLLER` if the controller wrote nothing because it is not the active one, otherwise 0."""
-    return NOT_CONTROLLER if any(one.error_code == NOT_CONTROLLER for one in answer.responses) else 0
+    def _readers(self) -> list[BrokerId]:
+        """Return the active controller, which is the only one that answers for shared resources. The list is empty if
+        the active controller is unknown or has not answered.
+        """
+        active = self._wire.controller
+        return [] if active is None or active in self._silent else [active]

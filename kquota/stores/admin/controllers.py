@@ -1,16 +1,16 @@
 """Finds the controllers of a KRaft cluster (KIP-853), and connects to the active one (KIP-919).
 
-Controllers accept config changes for every broker, including dead ones. They do not answer Metadata requests.
+Controllers accept config changes for every broker, including dead ones. They do not answer Metadata requests, so kquota
+sends them DescribeCluster instead.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import Any, Final
 
-from kafka import errors as kafka_errors
-from kafka.cluster import ClusterMetadata
+import kafka.errors as kafka_errors
+from kafka.net.manager import ClusterMetadata  # kafka.cluster cannot be imported before kafka.net
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataResponse
@@ -19,9 +19,8 @@ from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.settings.resource import BROKERS, Resource
 from kquota.stores.admin.bootstrap import Manager
-from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, was_sent
+from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.requests import describe_request
-from kquota.stores.admin.running import NOT_CONTROLLER
 
 _CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
@@ -31,8 +30,6 @@ _FIND_SECONDS: Final = 4.0
 no controller holds requests that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
-_POLL_SECONDS: Final = 0.1
-_ELECTION_SECONDS: Final = 8.0
 _VOTERS: Final = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
 
 _Topic = DescribeQuorumRequest.TopicData
@@ -101,32 +98,12 @@ class ControllerWire(Wire):
             answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
             self._manager.cluster.update_metadata(answer)
 
-    def ask_active(self, request: Any, code: Any) -> Any:
-        """Return the answer of the active controller. `code` returns the error code of an answer.
-
-        After an election, kquota asks the new active controller. After 8 s without one, kquota returns the last answer,
-        which has the error `NOT_CONTROLLER`. Raises Unreachable if there is no answer, and Refused if Kafka does not
-        support the request.
-        """
-        give_up = time.monotonic() + _ELECTION_SECONDS
-        while True:
-            try:
-                answer = self.ask(request, self.controller, CONNECT_SECONDS)
-                if code(answer) != NOT_CONTROLLER or time.monotonic() > give_up:
-                    return answer
-            except Unreachable as error:
-                # The other controllers may name a dead active controller until they elect a new one.
-                if was_sent(request, error) or time.monotonic() > give_up:
-                    raise
-            time.sleep(_POLL_SECONDS)
-            self.refresh()
-
 
 def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
-    None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer
-    report the addresses of the quorum. An older broker reports the addresses in its own configuration.
+    None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer report the
+    addresses of the quorum. For older brokers, kquota reads the addresses in the configuration of one broker.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None
@@ -145,7 +122,8 @@ def must_be_active(wire: Wire) -> None:
     except Refused:
         pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
-        raise Unreachable(f"the brokers cannot reach an active controller ({error}). Nothing was written") from error
+        words = f"no active controller answered through the brokers ({error}). Nothing was written"
+        raise Unreachable(words) from error
     wire.has_controller = True
 
 

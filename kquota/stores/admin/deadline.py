@@ -15,7 +15,7 @@ _MUTED_SECONDS: Final = 60.0
 
 
 class Deadline:
-    """A time limit that excludes throttle time (KIP-219), up to a total of one minute."""
+    """A time limit that does not count the first minute of throttle time (KIP-219)."""
 
     def __init__(self, wire: Wire, seconds: float) -> None:
         self._wire = wire
@@ -31,8 +31,8 @@ class Deadline:
     def request(self, broker: BrokerId | None) -> float:
         """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), may take.
 
-        The seconds do not include the throttle time. Raises Unreachable, and ends this deadline, if the broker
-        throttles this client for longer than what is left of the minute.
+        The current throttle time is not part of these seconds, and extends this deadline. Raises Unreachable and ends
+        the deadline if the throttle time is longer than the rest of the minute that does not count.
         """
         muted = self._wire.muted(broker)
         if muted > self._mute_left:

@@ -116,7 +116,10 @@ class RdkafkaClient:
                         self._failed(error)
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
-        """Write until the meter ends, or until each partition has `most` bytes."""
+        """Write until the meter ends or, with `most`, until each partition has this many bytes.
+
+        With `most`, raises Unreachable if the meter ends first.
+        """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)
         ahead = max(2 * load.batch, int(load.expected * _AHEAD_SECONDS))
@@ -139,7 +142,8 @@ class RdkafkaClient:
                 let_through()
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
-                    problem = f": {load.most_bytes:,} bytes were written, and no broker throttled the client"
+                    problem = f": the client has sent more than {load.most_bytes:,} bytes. If the client has a quota, "
+                    problem += "the brokers may not enforce it. Give a lower rate or a higher limit"
                     raise RefusedArgument("most_bytes", problem)
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
@@ -199,9 +203,9 @@ class RdkafkaClient:
     def _failed(self, error: KafkaError) -> None:
         # Store the failure for `_must_go_on`, because an exception must not pass through librdkafka.
         if error.code() in DENIED:
-            self._failure = self._failure or Refused(f"brokers reject the probed client: {error.str()}")
+            self._failure = self._failure or Refused(f"brokers reject a client of the probe: {error.str()}")
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
-            self._failure = self._failure or Unreachable(f"the probed client: {error.str()}")
+            self._failure = self._failure or Unreachable(f"a client of the probe: {error.str()}")
 
     def _must_go_on(self) -> None:
         if self._failure is not None:
@@ -224,7 +228,7 @@ def _filled(load: Load) -> int:
 
 
 def _fetches(meter: Meter) -> Callable[[str], None]:
-    """Return a `stats_cb` that counts the fetches of one consumer from each broker."""
+    """Return a `stats_cb` that counts the fetch requests of one consumer to each broker."""
     known: Counter[int] = Counter()
 
     def heard(text: str) -> None:

@@ -46,15 +46,15 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Ask for all topics, unless `topics` is empty, and filter the answer, because a request for one topic must
-        list its partitions.
+        """Request all topics and filter the answers, because a request for one topic must list its partitions.
+
+        If `topics` is empty, request no topic.
         """
         wanted: list[Any] | None = None if topics is None or topics else []
         racks, names = self.brokers(), _Names()
         found = []
         for some in _together(brokers):
-            # Each broker gets its own request, because a request object keeps the API version of the first broker.
-            answers = self._answers({broker: DescribeLogDirsRequest(topics=wanted) for broker in some})
+            answers = self._answers(dict.fromkeys(some, DescribeLogDirsRequest(topics=wanted)))
             for broker in some:
                 answer = answers.pop(broker)
                 must_have_answered(broker, answer)
@@ -109,7 +109,7 @@ class WireLogDirs:
         self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
     ) -> dict[BrokerId, Offsets]:
         """Return the offsets for this timestamp, as each broker reports them."""
-        asked = {broker: ListOffsetsRequest(those, timestamp, replica_id) for broker, those in held.items() if those}
+        asked = {broker: ListOffsetsRequest.of(those, timestamp, replica_id) for broker, those in held.items() if those}
         found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
         return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
 
@@ -122,7 +122,7 @@ class WireLogDirs:
 
 
 class _State(NamedTuple):
-    """The leader of a partition, and the brokers that are in sync with it."""
+    """The leader of a partition, and the brokers of its in-sync replicas."""
 
     leader: BrokerId
     in_sync: Sequence[int]
@@ -134,7 +134,7 @@ _States: TypeAlias = Mapping[str, Mapping[int, _State]]
 def _by_broker(
     log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]
 ) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    """Return the partitions of each broker's wanted replicas, by topic. Includes brokers without any."""
+    """Return the partitions of wanted replicas, by broker and topic. Brokers without a wanted replica are included."""
     found: dict[BrokerId, defaultdict[str, list[int]]] = {}
     for log_dir in log_dirs:
         of_broker = found.setdefault(log_dir.broker, defaultdict(list))

@@ -87,11 +87,12 @@ class WireMoves(WireSettings):
         return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit all moves with one request. On a ZooKeeper cluster, only the controller accepts this request.
+        """Submit all moves with one request, after cancelling some running moves if necessary. On a ZooKeeper cluster,
+        only the controller accepts these requests.
 
-        KRaft cannot replace a running move with a target that adds nothing or removes nothing, because the controller
-        keeps the old list of adding or removing replicas (4.3.1: [1,2] -> [1,3] and back left 3 in both lists forever).
-        kquota therefore first cancels such running moves with a separate request.
+        A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
+        replicas if the new target removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both
+        lists forever. kquota therefore first cancels such a running move with a separate request.
         """
         running = moving(self._wire)
         replaced = [
@@ -154,8 +155,9 @@ def _joined(
 
 
 def _would_keep(move: PartitionReplicas, target: Replicas) -> bool:
-    """Return True if the controller would keep the adding or removing replicas of the running move, because `target`
-    adds or removes none.
+    """Return True if the controller would keep the adding or removing replicas of the running move.
+
+    The controller keeps the adding replicas if `target` adds none, and the removing replicas if `target` removes none.
     """
     adds, removes = set(target) - set(move.before), set(move.replicas) - set(target)
     return bool((move.adding and not adds) or (move.removing and not removes))

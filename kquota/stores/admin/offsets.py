@@ -1,4 +1,4 @@
-"""ListOffsets for many partitions of one broker: a codec of its entries, which all have the same size.
+"""ListOffsets for many partitions of one broker: a codec for entries that all have the same size.
 
 A snapshot of 300,000 replicas asks for 700,000 offsets. kafka-python would need half of the CPU time of the snapshot
 for them. Here, one `struct` encodes or decodes a whole entry.
@@ -7,34 +7,31 @@ for them. Here, one `struct` encodes or decodes a whole entry.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from kafka.protocol import consumer
 
-from kquota.stores.admin.wire_format import INT32, Entries, Layout, OwnMessage
+from kquota.stores.admin.wire_format import INT32, NO_TAGS, OwnMessage, TopicEntries, compact_length, written_text
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
-"""Special timestamps. A broker answers with the end of the log, its start, the start of the local log, or the first
-offset that is not yet in remote storage.
+"""Special timestamps for, in this order, the end of the log, the start of the log, the start of the local log, and the
+first offset that is not yet in remote storage.
 """
 CONSUMER: Final = -1
 """The replica id of a consumer. Only the leader answers a consumer."""
 DEBUGGING_REPLICA: Final = -2
 """The replica id for requests that a follower also answers, with the offsets of its own log."""
+_OLDEST: Final = 6
 _SINCE: Final = {EARLIEST_LOCAL: 8, PENDING: 11}
 """The version of ListOffsets that added each of these timestamps (KIP-405, KIP-1023)."""
-_PLAIN: Final = (4, 5)
-"""The versions for all other timestamps. Their entries are like those of later versions, but have no tagged fields.
-Every supported broker accepts at least one of these versions.
-"""
 _WITH_TIMEOUT: Final = 10
 _TIMEOUT_MS: Final = 30_000
-_REQUEST_ENTRY: Final = struct.Struct(">iiq")
-"""An entry of the request: partition, leader epoch, timestamp."""
-_ANSWER_ENTRIES: Final = Entries(">ihqqi")
-"""The entries of the answer: partition, error code, timestamp, offset, leader epoch."""
+_REQUEST_ENTRY: Final = struct.Struct(">iiqB")
+"""An entry of the request: partition, leader epoch, timestamp, and the number of tagged fields."""
+_ANSWER_ENTRIES: Final = TopicEntries(">ih8xq4x")
+"""The entries of the answer: partition, error code and offset. The timestamp and the leader epoch are not read."""
 
 Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition. A partition without an offset, for example after an error, is absent."""
@@ -52,39 +49,40 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
     """A request for one offset of each partition. Its answer is an `OffsetsAnswer`."""
 
     RESPONSE = consumer.ListOffsetsResponse
-    FLEXIBLE = 6
 
-    def __init__(self, partitions: Mapping[str, Collection[int]], timestamp: int, replica_id: int) -> None:
-        oldest = _SINCE.get(timestamp)
-        least, most = _PLAIN if oldest is None else (oldest, None)
-        super().__init__(replica_id=replica_id, min_version=least, max_version=most)
-        self.partitions = partitions
-        self.timestamp = timestamp
+    def __init__(self, topics: Sequence[bytes], timestamp: int, replica_id: int, *, committed: bool = False) -> None:
+        """`topics` are encoded by `offsets_of` with the same timestamp.
+
+        With `committed`, `LATEST` means the last stable offset, before the first open transaction (KIP-98).
+        """
+        super().__init__(replica_id=replica_id, min_version=_SINCE.get(timestamp, _OLDEST))
+        self._topics = topics
+        self._committed = committed
+
+    @classmethod
+    def of(
+        cls, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int, *, committed: bool = False
+    ) -> Self:
+        """Return a request for the offsets of these partitions."""
+        topics = [offsets_of(topic, those, timestamp) for topic, those in partitions.items()]
+        return cls(topics, timestamp, replica_id, committed=committed)
 
     def body(self) -> bytes:
-        layout = self.layout
-        numbers = {number for those in self.partitions.values() for number in those}
-        entries = {number: _REQUEST_ENTRY.pack(number, -1, self.timestamp) + layout.end for number in numbers}
-        pieces = [struct.pack(">ib", self.replica_id, 0), layout.array(len(self.partitions))]
-        for topic, those in self.partitions.items():
-            pieces += [layout.written_text(topic), layout.array(len(those))]
-            pieces += map(entries.__getitem__, those)
-            pieces.append(layout.end)
-        if self.API_VERSION >= _WITH_TIMEOUT:
-            pieces.append(INT32.pack(_TIMEOUT_MS))
-        return b"".join([*pieces, layout.end])
+        head = struct.pack(">ib", self.replica_id, self._committed) + compact_length(len(self._topics))
+        limit = INT32.pack(_TIMEOUT_MS) if self.API_VERSION >= _WITH_TIMEOUT else b""
+        return b"".join([head, *self._topics, limit, NO_TAGS])
 
     def decoded(self, data: bytes) -> OffsetsAnswer:
-        return _decoded(data, self.layout)
+        (throttled,) = INT32.unpack_from(data)
+        topics, _ = _ANSWER_ENTRIES.read(data, INT32.size)
+        offsets = {
+            name: {number: offset for number, error, offset in entries if error == 0 and offset >= 0}
+            for name, entries in topics
+        }
+        return OffsetsAnswer(throttle_time_ms=throttled, offsets=offsets)
 
 
-def _decoded(data: bytes, layout: Layout) -> OffsetsAnswer:
-    (throttled,) = INT32.unpack_from(data)
-    topics, at = layout.array_length(data, INT32.size)
-    found: dict[str, dict[int, int]] = {}
-    for _ in range(topics):
-        name, at = layout.read_text(data, at)
-        entries, at = _ANSWER_ENTRIES.read(data, at, layout)
-        found[name] = {number: offset for number, error, _, offset, _ in entries if error == 0 and offset >= 0}
-        at = layout.after(data, at)
-    return OffsetsAnswer(throttle_time_ms=throttled, offsets=found)
+def offsets_of(topic: str, partitions: Sequence[int], timestamp: int) -> bytes:
+    """Return one topic of a request, with these partitions."""
+    entries = b"".join([_REQUEST_ENTRY.pack(number, -1, timestamp, 0) for number in partitions])
+    return written_text(topic) + compact_length(len(partitions)) + entries + NO_TAGS

@@ -17,6 +17,7 @@ from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.offsets import CONSUMER, EARLIEST
 from kquota.stores.state.log import Forbidden, now
+from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId
 
 ABSENT: Final = 3
@@ -27,7 +28,7 @@ _OUT_OF_RANGE: Final = 1
 _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
-"""Error codes after which the batch may be in the log, for example a time-out, or too few replicas after the append."""
+"""Error codes after which the batch may be in the log, for example REQUEST_TIMED_OUT."""
 _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
 """Error codes after which another attempt can help, for example because the partition is new."""
 
@@ -45,9 +46,10 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset`: the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log.
+    """The records from `offset` on.
 
-    `start` is the first offset in the log, and `end` is the high watermark.
+    `offset` is the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log. `start` is the first
+    offset in the log, and `end` is the high watermark.
     """
 
     offset: int
@@ -61,8 +63,8 @@ class Produced:
     """The answer to one batch.
 
     `code` is 0 for an acknowledgement, and None without an answer. `offset` is the first offset of the acknowledged
-    batch, which can be another host's batch with the same sequence, or -1 without an acknowledgement. `maybe` is True
-    if the batch may be in the log.
+    batch, or -1 without an acknowledgement. The acknowledged batch can be that of another host with the same sequence.
+    `maybe` is True if the sent batch may be in the log. `reason` describes the result for an error message.
     """
 
     code: int | None
@@ -77,13 +79,16 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition of a topic from Metadata, or None without a leader or partitions."""
+    """Return the leader of the first partition in the metadata of a topic, or None if the partition has no leader.
+
+    Also returns None for a topic without partitions.
+    """
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
 
 class PartitionLog:
-    """Partition 0 of one topic with a known id. A topic of the same name that was created later is an error."""
+    """Partition 0 of the topic with `topic_id`. `fetch` refuses a later topic of the same name with another id."""
 
     def __init__(self, wire: Wire, name: str, topic_id: UUID, leader: BrokerId | None) -> None:
         self._wire = wire
@@ -95,13 +100,13 @@ class PartitionLog:
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
         """Return committed records from `offset`. The data can be empty even if the log has more records.
 
-        Verifies the topic's id. Raises Unreachable at the deadline, and Refused or Forbidden if another attempt cannot
-        help.
+        Verifies the topic's id. Raises Unreachable at the deadline, Forbidden if this user lacks a permission, and
+        Refused after another error if a new attempt cannot help.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
     def produce(self, batch: bytes, deadline: Deadline) -> Produced:
-        """Send the batch once. A failed write raises nothing, because `Produced` also describes failures."""
+        """Send the batch at most once. A failed write raises nothing, because `Produced` also describes failures."""
         if self._leader is None:
             return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
         try:
@@ -125,13 +130,16 @@ class PartitionLog:
     def refusal(self, code: int | None, reason: str) -> Refused:
         """Return the error for an answer that another attempt cannot change."""
         if code == FORBIDDEN:
-            return Forbidden(f"{reason}. This user needs READ and WRITE on the topic")
+            return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
         if code in _TOO_LARGE:
             return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes")
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again."""
+        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again.
+
+        Raises the errors of `ask` except Unreachable, and the errors of `_look_again`.
+        """
         while True:
             reason = _NO_LEADER
             if self._leader is not None:
@@ -161,9 +169,10 @@ class PartitionLog:
             return self._passing(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
-            # A throttled fetch returns no partitions. With Kafka's default windows, the broker never sends a batch that
-            # exceeds 10 s of the quota.
-            return f"broker {broker} throttles this client: its consumer_byte_rate or request_percentage is too low"
+            # A throttled fetch returns no partitions. A broker with Kafka's default windows never sends a batch that is
+            # larger than the quota allows in 10 s, so another attempt may not help.
+            too_low = "the client's consumer_byte_rate or request_percentage is too low"
+            return f"broker {broker} throttles this client, because {too_low}"
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
             return self._words(_OUT_OF_RANGE) if start == offset else self._fetched(broker, start, deadline)
@@ -202,7 +211,9 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Look for the leader once. Raises Unreachable with `reason` at the deadline, and Refused like `_look`."""
+        """Look for the leader once. Raises Unreachable with `reason` at the deadline, and Refused and Forbidden under
+        the same conditions as `_look`.
+        """
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"
@@ -216,7 +227,8 @@ class PartitionLog:
     def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
         """Read the leader from the metadata of `broker`, or of any broker (None), and verify the topic's id.
 
-        Raises Unreachable, Forbidden without a permission, and Refused for a topic that was deleted or created again.
+        Raises Unreachable if there is no answer or the throttle time is too long, Forbidden if this user may not see
+        the topic, and Refused if the topic was deleted or created again.
         """
         answer = self._wire.metadata([self.name], broker, deadline.request(broker))
         (found,) = answer.topics
@@ -226,19 +238,19 @@ class PartitionLog:
             self._leader = None
             self._absent_since = now() if self._absent_since is None else self._absent_since
             if now() - self._absent_since > _ABSENT_SECONDS:
-                deleted = f"{self._prefix}it was deleted (id {self.topic_id}). "
+                deleted = f"{self._prefix}it was deleted (id {printed(self.topic_id)}). "
                 raise Refused(deleted, NextStep.SHARE_RECORD, " creates a new one")
             return
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
-                f"{self._prefix}it was deleted and created again (id {found.topic_id}, before {self.topic_id}). "
-                "The new topic does not contain this record"
+                f"{self._prefix}it was deleted and created again (id {printed(found.topic_id)}, before "
+                f"{printed(self.topic_id)}). The new topic does not contain this record"
             )
         self._leader = leader(found)
 
     def _passing(self, code: int) -> str:
-        """Return the reason to ask again. Raises Refused or Forbidden if another attempt cannot help."""
+        """Return the reason to ask again. If another attempt cannot help, raises the error that `refusal` returns."""
         if code not in _PASSING:
             raise self.refusal(code, self._words(code))
         return self._words(code)

@@ -1,4 +1,4 @@
-"""Metadata of many partitions: a decoder of the answer since version 9 (Kafka 2.4), which is flexible."""
+"""Metadata of many partitions: a decoder for answers of the flexible versions, from 9 (Kafka 2.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kafka.protocol.metadata import MetadataResponse as _Answer
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.topic_cache import TopicCache
 from kquota.stores.admin.wire_format import (
-    FLEXIBLE,
     INT16,
     INT32,
     OwnAnswer,
@@ -23,6 +22,7 @@ from kquota.stores.admin.wire_format import (
     compact,
     exactly,
     optional_text,
+    read_text,
 )
 from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
@@ -30,7 +30,7 @@ from kquota.terms import BrokerId, TopicPartition
 _OLDEST: Final = 9
 _WITH_TOPIC_ID: Final = 10
 _ENTRY: Final = struct.Struct(">hiii")
-"""The fixed fields of a partition: error code, partition, leader, leader epoch. Three arrays of broker ids follow."""
+"""The fixed fields of a partition: error code, partition, leader and leader epoch. Three broker id arrays follow."""
 _OPERATIONS: Final = 4
 """The size in bytes of the authorized operations at the end of a topic."""
 
@@ -88,7 +88,7 @@ def _cluster(data: bytes) -> tuple[Any, int]:
     brokers = []
     for _ in range(count):
         (number,) = INT32.unpack_from(data, at)
-        host, at = FLEXIBLE.read_text(data, at + INT32.size)
+        host, at = read_text(data, at + INT32.size)
         (port,) = INT32.unpack_from(data, at)
         rack, at = optional_text(data, at + INT32.size)
         at = after_tags(data, at)
@@ -101,7 +101,7 @@ def _cluster(data: bytes) -> tuple[Any, int]:
 def _topic(data: bytes, at: int, version: int) -> tuple[TopicStates, int]:
     """Return the topic at this position, and the position after it."""
     (error,) = INT16.unpack_from(data, at)
-    name, at = FLEXIBLE.read_text(data, at + INT16.size)
+    name, at = read_text(data, at + INT16.size)
     topic_id = None
     if version >= _WITH_TOPIC_ID:
         topic_id, at = printed(UUID(bytes=exactly(data, at, at + 16))), at + 16

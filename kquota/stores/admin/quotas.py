@@ -34,9 +34,9 @@ _Entry = AlterClientQuotasRequest.EntryData
 class WireQuotas:
     """Client quotas and SCRAM credentials through the Admin API. Implements `Principals`.
 
-    `unreadable` is called with a note about credentials that the broker does not return, and once for each quota of an
-    entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out these quotas, and
-    never changes them.
+    `unreadable` is called with a note about credentials that the broker does not return. It is also called once for
+    each quota of an entity type that Kafka does not have, for example Redpanda's `client-id-prefix`. kquota leaves out
+    these quotas, and never changes them.
     """
 
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
@@ -97,7 +97,7 @@ class WireQuotas:
         return self._wire.version()
 
     def brokers(self) -> frozenset[BrokerId]:
-        self._wire.metadata([])
+        self._wire.refresh()
         return frozenset(self._wire.brokers())
 
     def cluster_id(self) -> str:
@@ -162,7 +162,9 @@ class WireQuotas:
         }
 
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, KquotaError]:
-        """Send the changes, and return the error of each failed change: Unknown if it may have been written."""
+        """Send the changes, and return the error of each failed change: Unknown if the change may have been written,
+        otherwise Refused.
+        """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         must_be_active(self._wire)

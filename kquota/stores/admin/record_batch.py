@@ -7,17 +7,16 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from kafka import errors as kafka_errors
+import kafka.errors as kafka_errors
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from kquota.errors import Refused
-from kquota.stores.state.log import Entry, Item
+from kquota.stores.state.log import Item, KeyAndValue
 
 PRODUCER_ID: Final = 0x6B71_756F_7461_0001
-"""The producer id of every kquota process: `kquota` in ASCII and 1. Brokers assign ids from 0 upwards."""
+"""The producer id of every kquota process: `kquota` in ASCII, then 1. Brokers assign ids from 0 upwards."""
 _EPOCH: Final = 0
 _NONCE: Final = "kquota"
 _LARGEST_SEQUENCE: Final = 2**31 - 1
@@ -55,8 +54,8 @@ def following(sequence: int) -> int:
     return 0 if sequence == _LARGEST_SEQUENCE else sequence + 1
 
 
-def encode(entries: Sequence[Entry], sequence: int, nonce: bytes) -> bytes:
-    """Encode the entries as one batch. The first record has this sequence. Each record has the nonce in a header."""
+def encode(entries: Sequence[KeyAndValue], sequence: int, nonce: bytes) -> bytes:
+    """Encode the entries as one batch. The first record has `sequence`. Each record has `nonce` in a header."""
     builder = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=DefaultRecordBatch.CODEC_NONE,
@@ -90,7 +89,7 @@ def decode(data: bytes) -> Iterator[Batch]:
 
 
 def _old(offset: int) -> Batch:
-    """Return a batch for a message in a format older than Kafka 0.11, which has no producer id."""
+    """Return a batch for a message in a format from before Kafka 0.11. Such a message has no producer id."""
     return Batch(base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1)
 
 
@@ -122,10 +121,8 @@ def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
 
 
 def _item(record: Any) -> Item | None:
-    """Return the item of a record, or None if its key is not text or its timestamp is not a valid date."""
+    """Return the item of a record, or None if its key is not text."""
     try:
-        key = record.key.decode()
-        at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-    except (AttributeError, ValueError, OverflowError, OSError):
+        return Item(offset=record.offset, key=record.key.decode(), value=record.value)
+    except (AttributeError, ValueError):
         return None
-    return Item(offset=record.offset, key=key, value=record.value, at=at)

@@ -17,7 +17,6 @@ from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
 """UNKNOWN_TOPIC_OR_PARTITION (the broker does not know the partition yet), and REPLICA_NOT_AVAILABLE."""
-_DEAD: Final = "is dead"
 
 _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 
@@ -36,7 +35,7 @@ class WireReplicaDirs:
         answers = self._wire.ask_each({b: _describe(those) for b, those in asked.items() if b in alive})
         dirs: dict[BrokerId, dict[str, str | None]] = {}
         places: dict[ReplicaId, Place] = {}
-        silent = dict.fromkeys(sorted(asked.keys() - alive), _DEAD)
+        silent = dict.fromkeys(sorted(asked.keys() - alive), "it is dead")
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
                 silent[broker] = str(answer)
@@ -49,7 +48,7 @@ class WireReplicaDirs:
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
         alive = self._wire.brokers().keys()
         errors: dict[ReplicaId, KquotaError] = {
-            (name, broker): Unreachable(f"broker {broker} {_DEAD}") for name, broker in moves if broker not in alive
+            (name, broker): Unreachable(f"broker {broker} is dead") for name, broker in moves if broker not in alive
         }
         asked = _by_broker(moves.keys() - errors.keys())
         self._must_hold()
@@ -113,10 +112,11 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 
 
 def must_have_answered(broker: BrokerId, answer: Any) -> None:
-    """Raise Refused after an error. Before version 3 of the answer, an empty list means a missing permission."""
+    """Raise Refused for an error in the answer. Before version 3, an empty answer means a missing permission."""
     if answer.error_code or not answer.results:
-        why = kafka_error(answer.error_code or FORBIDDEN[1], None)
-        raise Refused(f"broker {broker} answered DescribeLogDirs with {why}. This user needs DESCRIBE on the cluster")
+        code = answer.error_code or FORBIDDEN[1]
+        hint = ". This user needs Describe on the cluster" if code in FORBIDDEN else ""
+        raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(code, None)}{hint}")
 
 
 def _closed(found: Any) -> str | None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.log_sizes import LogDirSizes, LogSizesRequest
-from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets
+from kquota.stores.admin.log_sizes import LogDirSizes, LogSizesRequest, sizes_of
+from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets, offsets_of
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
-from kquota.watch.reading import DirSpace, ReplicaLog, ReplicaLogs
+from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
 
-_SECONDS: Final = 8.0
-"""The seconds after which a broker counts as silent. The time is short, so that a watch soon reports the broker."""
+_SECONDS: Final = 6.0
+"""The seconds after which a broker counts as silent. The time is short, so that a watch with its usual interval of 5 s
+reports the broker within 15 s, even if it has also waited for this broker in a read of running moves (`HUNG_SECONDS`).
+"""
 
 
 class WireReplicaLogs:
@@ -22,23 +25,15 @@ class WireReplicaLogs:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._sizes = _Requests(attrgetter("sizes"), sizes_of)
+        self._ends = _Requests(attrgetter("ends"), lambda topic, those: offsets_of(topic, those, LATEST))
 
-    def read(self, replicas: Collection[ReplicaId], ends: Collection[ReplicaId]) -> ReplicaLogs:
-        sizes = self._wire.ask_each({b: LogSizesRequest(those) for b, those in _by_broker(replicas).items()}, _SECONDS)
+    def read(self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId]) -> ReplicaLogs:
+        asked = {b: LogSizesRequest(those) for b, those in self._sizes.encoded(wanted).items() if b in brokers}
+        sizes = self._wire.ask_each(asked, _SECONDS)
         silent = {broker: str(answer) for broker, answer in sizes.items() if isinstance(answer, KquotaError)}
-        asked = {
-            b: ListOffsetsRequest(those, LATEST, DEBUGGING_REPLICA)
-            for b, those in _by_broker(ends).items()
-            if b not in silent
-        }
-        found_ends: dict[BrokerId, Offsets] = {}
-        for broker, answer in (self._wire.ask_each(asked, _SECONDS) if asked else {}).items():
-            if isinstance(answer, KquotaError):
-                silent[broker] = str(answer)
-            else:
-                found_ends[broker] = answer.offsets
-        logs: dict[ReplicaId, ReplicaLog] = {}
-        futures: dict[ReplicaId, ReplicaLog] = {}
+        by_dir: dict[tuple[BrokerId, str], dict[str, dict[int, int]]] = {}
+        futures: dict[ReplicaId, FutureLog] = {}
         dirs: dict[tuple[BrokerId, str], DirSpace] = {}
         for broker, answer in sizes.items():
             if isinstance(answer, KquotaError):
@@ -46,27 +41,72 @@ class WireReplicaLogs:
             if answer.error_code or not answer.results:
                 silent[broker] = f"DescribeLogDirs failed: {kafka_error(answer.error_code or _DENIED, None)}"
                 continue
-            of_broker = found_ends.get(broker, {})
             for found in answer.results:
-                path = found.path
-                dirs[broker, path] = _space(found)
-                for topic, entries in found.topics:
-                    end = of_broker.get(topic, {}).get
-                    for number, size, _, future in entries:
-                        replica = TopicPartition(topic, number), broker
-                        (futures if future else logs)[replica] = ReplicaLog(size, end(number), path)
-        return ReplicaLogs(logs=logs, futures=futures, dirs=dirs, silent=silent)
+                dirs[broker, found.path] = _space(found)
+                by_dir[broker, found.path] = _logs(broker, found, futures)
+        return ReplicaLogs(
+            by_dir=by_dir, ends=self._read_ends(wanted, brokers, silent), futures=futures, dirs=dirs, silent=silent
+        )
+
+    def _read_ends(
+        self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
+    ) -> dict[BrokerId, Offsets]:
+        """Return the log end offsets of the brokers that are not silent. Add a broker without an answer to `silent`."""
+        asked = {
+            broker: ListOffsetsRequest(topics, LATEST, DEBUGGING_REPLICA)
+            for broker, topics in self._ends.encoded(wanted).items()
+            if broker in brokers and broker not in silent
+        }
+        ends: dict[BrokerId, Offsets] = {}
+        for broker, answer in (self._wire.ask_each(asked, _SECONDS) if asked else {}).items():
+            if isinstance(answer, KquotaError):
+                silent[broker] = str(answer)
+            else:
+                ends[broker] = answer.offsets
+        return ends
+
+
+class _Requests:
+    """The encoded topics of one kind of request to each broker. A topic is encoded again only if it has changed."""
+
+    def __init__(
+        self,
+        partitions: Callable[[WantedLogs], Mapping[BrokerId, Sequence[int]]],
+        encode: Callable[[str, Sequence[int]], bytes],
+    ) -> None:
+        self._partitions = partitions
+        self._encode = encode
+        self._known: dict[str, tuple[WantedLogs, Mapping[BrokerId, bytes]]] = {}
+
+    def encoded(self, wanted: Sequence[WantedLogs]) -> dict[BrokerId, list[bytes]]:
+        """Return the topics of the request to each broker, sorted by broker."""
+        before, self._known = self._known, {}
+        found: defaultdict[BrokerId, list[bytes]] = defaultdict(list)
+        for one in wanted:
+            known = before.get(one.topic)
+            if known is None or known[0] is not one:
+                known = one, {b: self._encode(one.topic, those) for b, those in self._partitions(one).items()}
+            self._known[one.topic] = known
+            for broker, topic in known[1].items():
+                found[broker].append(topic)
+        return dict(sorted(found.items()))
+
+
+def _logs(broker: BrokerId, found: LogDirSizes, futures: dict[ReplicaId, FutureLog]) -> dict[str, dict[int, int]]:
+    """Return the bytes of the logs in a log dir by topic and partition, and add its future logs to `futures`."""
+    sizes: dict[str, dict[int, int]] = {}
+    for topic, entries in found.topics:
+        those = sizes[topic] = {}
+        for number, size, future in entries:
+            if future:
+                futures[TopicPartition(topic, number), broker] = FutureLog(size, found.path)
+            else:
+                those[number] = size
+    return sizes
 
 
 _DENIED: Final = 31
-"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list means this error."""
-
-
-def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, dict[str, list[int]]]:
-    found: defaultdict[BrokerId, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for (topic, number), broker in replicas:
-        found[broker][topic].append(number)
-    return {broker: dict(topics) for broker, topics in sorted(found.items())}
+"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
 
 
 def _space(found: LogDirSizes) -> DirSpace:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from kquota.entity_types import ENTITIES, Kind, WireType
+from kquota.entity_types import ENTITIES, ResourceKind, WireType
 from kquota.settings.resource import Resource
 from kquota.terms import Default
 
@@ -27,30 +27,30 @@ FORBIDDEN: Final = (29, 31)
 
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The broker default has the empty name."""
-Operation: TypeAlias = tuple[int, str | None]
+ConfigOperation: TypeAlias = tuple[int, str | None]
 """`SET`, `DELETE`, `APPEND` or `SUBTRACT`, and the value (None for `DELETE`)."""
 
 
 def on_the_wire(resource: Resource) -> WireResource:
-    """Return the type and the name of a resource in requests and answers."""
+    """Return the type code and the name of a resource in requests and answers."""
     name = "" if isinstance(resource.name, Default) else resource.name
     return code_of(resource.kind), name
 
 
-def code_of(kind: Kind) -> int:
+def code_of(kind: ResourceKind) -> int:
     """Return the code of a resource type in requests."""
     return _WIRE[kind].code
 
 
 def own_source(resource: Resource) -> int:
-    """Return the code of the source for values that are set on this resource. There, they override all others."""
+    """Return the code of the source of values that are set on this resource itself."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code
 
 
 def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, synonyms: bool) -> Any:
-    """Return a request for the configs of the resources, for the given keys or for all (None)."""
+    """Return a request for the configs of the resources. Each resource has the keys to read, or None for all keys."""
     wire = DescribeConfigsRequest.DescribeConfigsResource
     named = [(*on_the_wire(resource), keys) for resource, keys in resources.items()]
     return DescribeConfigsRequest(
@@ -64,7 +64,7 @@ def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, syno
     )
 
 
-def alter_request(changes: Mapping[Resource, Mapping[str, Operation]]) -> Any:
+def alter_request(changes: Mapping[Resource, Mapping[str, ConfigOperation]]) -> Any:
     """Return a request that changes the given keys. The other keys of each resource do not change."""
     wire = IncrementalAlterConfigsRequest.AlterConfigsResource
     named = [(*on_the_wire(resource), operations) for resource, operations in changes.items()]

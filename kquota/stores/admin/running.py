@@ -1,4 +1,4 @@
-"""The running reassignments, which only the controller knows (KIP-455), since Kafka 2.4."""
+"""The running reassignments (KIP-455, since Kafka 2.4), which only the controller knows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest, ListP
 
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.connection import CONNECT_SECONDS, Wire, kafka_error, was_sent
+from kquota.stores.admin.connection import CONNECT_SECONDS, HUNG_SECONDS, Wire, kafka_error, was_sent
 from kquota.stores.admin.topic_cache import TopicCache
-from kquota.stores.admin.wire_format import FLEXIBLE, INT32, OwnAnswer, after_tags, broker_ids, compact, optional_text
+from kquota.stores.admin.wire_format import INT32, OwnAnswer, after_tags, broker_ids, compact, optional_text, read_text
 from kquota.terms import TopicPartition
 
 NOT_CONTROLLER: Final = 41
@@ -23,7 +23,7 @@ TIMEOUT_MS: Final = 30_000
 _LIST_SECONDS: Final = 8.0
 _POLL_SECONDS: Final = 0.1
 _HEAD: Final = struct.Struct(">ih")
-"""The first fields of the answer: throttle time in ms, error code."""
+"""The first fields of the answer: throttle time in ms and error code."""
 
 
 class RunningTopic(NamedTuple):
@@ -68,17 +68,28 @@ def moving_topics() -> TopicCache[RunningTopic]:
 
 
 def moving(wire: Wire) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the moving partitions, sorted. Raises Unreachable, and Refused after an error."""
+    """Return the moving partitions, sorted. Raises Unreachable if no controller answers, and Refused after an error."""
     return listed(moves_by_topic(wire, moving_topics()))
 
 
 def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, RunningTopic]:
-    """Return the topics with moving partitions, sorted. Raises Unreachable, and Refused after an error."""
-    return by_topic(ask_controller(wire, RunningMovesRequest(cache), _LIST_SECONDS))
+    """Return the topics with moving partitions, sorted. Raises the same errors as `moving`.
+
+    On KRaft, the metadata names any live broker as the controller. If this broker does not answer, kquota asks another.
+    """
+    request = RunningMovesRequest(cache)
+    try:
+        return by_topic(ask_controller(wire, request, HUNG_SECONDS))
+    except Unreachable:
+        answer = wire.read(request, _LIST_SECONDS, avoid=wire.controller)
+    if answer.error_code == NOT_CONTROLLER:
+        wire.refresh()
+        answer = ask_controller(wire, request, _LIST_SECONDS)
+    return by_topic(answer)
 
 
 def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
-    """Return the topics of an answer, sorted. Raises Refused after an error, and Unreachable after `NOT_CONTROLLER`,
+    """Return the topics of an answer, sorted. Raises Refused after an error, but Unreachable after `NOT_CONTROLLER`,
     because an election can take longer than `ask_controller` waits, and a later attempt may succeed.
     """
     if answer.error_code:
@@ -106,10 +117,11 @@ def ask_controller(
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
     `results` returns the parts of an answer that have an error code. A broker that finds no controller holds the
-    request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, and therefore
-    changed nothing, or does not accept connections, kquota reads the metadata again and asks the broker that the
-    metadata now names: any live broker on KRaft, or the new controller on ZooKeeper. After 10 s, kquota returns the
-    last answer, or raises the last error. Raises the same errors as `Wire.ask`.
+    request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, it has changed
+    nothing. kquota then reads the metadata again, and asks the broker that the metadata now names: any live broker on
+    KRaft, or the new controller on ZooKeeper. A `ControllerWire` names the new active controller. kquota does the same
+    if the request could not be sent. After 10 s, kquota returns the last answer, or raises the last error. Raises the
+    same errors as `Wire.ask`.
     """
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
@@ -122,12 +134,12 @@ def ask_controller(
             if was_sent(request, error) or time.monotonic() > give_up:
                 raise
         time.sleep(_POLL_SECONDS)
-        wire.metadata([])
+        wire.refresh()
 
 
 def _topic(data: bytes, at: int, _version: int) -> tuple[RunningTopic, int]:
     """Return the topic at this position, and the position after it."""
-    name, at = FLEXIBLE.read_text(data, at)
+    name, at = read_text(data, at)
     count, at = compact(data, at)
     found = {}
     for _ in range(count):

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
 
-from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
 from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller
+from kquota.terms import MAYBE_WRITTEN
 
 _NOT_SET: Final = 91
 
@@ -19,21 +20,21 @@ _NOT_SET: Final = 91
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
     """Set and delete the credentials. Return the mechanisms in `delete` that the user did not have.
 
-    Sends one request for each credential, because KRaft accepts only one for each user in a request. If the first
-    request fails, raises Refused, or Unreachable without an answer. If a later request fails, raises Incomplete.
+    Sends one request for each credential, because KRaft accepts only one credential of a user in a request. If a
+    request fails, raises Incomplete if another credential was written before. Otherwise raises Unreachable if there was
+    no answer, Unknown if the credential may have been written, and Refused after any other error.
     """
     must_be_active(wire)
     done: list[str] = []
     absent: list[str] = []
     for mechanism, request in _requests(change):
         try:
-            if not _is_set(_answered(wire, request, change.user), change.user, mechanism):
-                absent.append(mechanism)
+            written = _was_set(_answered(wire, request, change.user), change.user, mechanism)
         except KquotaError as error:
             if done:
                 raise Incomplete((error, f"; already written: {', '.join(done)}"), done, [mechanism]) from error
             raise
-        done.append(mechanism)
+        (done if written else absent).append(mechanism)
     return tuple(absent)
 
 
@@ -49,7 +50,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
-    """Yield the requests. New credentials come first, so that the user can also log in between two requests."""
+    """Yield each mechanism with its request. New credentials come first, so that the user can log in at any time."""
     for keys in change.add:
         yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
     for mechanism in change.delete:
@@ -72,12 +73,16 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
     )
 
 
-def _is_set(answer: Any, user: str, mechanism: str) -> bool:
-    """Return True if the credential was set or deleted, False if there was none to delete. Raises Refused otherwise."""
+def _was_set(answer: Any, user: str, mechanism: str) -> bool:
+    """Return True if the credential was set or deleted, or False if it did not exist.
+
+    Raises Unknown if the credential may have been written, and Refused after any other error.
+    """
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False
         if result.error_code:
             words = kafka_error(result.error_code, result.error_message)
-            raise Refused(f"{mechanism} of user {user!r}: the broker answered {words}")
+            kind = Unknown if result.error_code in MAYBE_WRITTEN else Refused
+            raise kind(f"{mechanism} of user {user!r}: the broker answered {words}")
     return True

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kquota.errors import KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
 from kquota.reassign.port import Overwritten
 from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
@@ -24,7 +24,7 @@ from kquota.stores.admin.requests import (
     SET,
     SUBTRACT,
     UNKNOWN_TOPIC,
-    Operation,
+    ConfigOperation,
     describe_request,
     own_source,
 )
@@ -33,7 +33,7 @@ from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS, BrokerId
 _APPEND_IS_SOUND: Final = (3, 4)
 """Before this release, `APPEND` and `SUBTRACT` damage lists, and the broker cannot start again (seen on 2.8.2)."""
 _UNKNOWN: Final = (0,)
-"""The release of a broker that does not report it. It may be old, so kquota writes whole lists."""
+"""The release that kquota assumes for a broker that does not answer. With this release, kquota writes whole lists."""
 _BLANK: Final = re.compile(r"\s")
 """kquota writes a list with blanks as a whole, because a broker does not trim entries when it appends or subtracts."""
 _SEEN_POLL_SECONDS: Final = 0.05
@@ -69,10 +69,10 @@ class WireSettings(WireConfigs):
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         controllers = self._found()
-        self._wire.metadata([])
+        self._wire.refresh()
         alive = self._wire.brokers()
         errors: dict[Setting, KquotaError] = {}
-        sent: dict[Setting, Operation] = {}
+        sent: dict[Setting, ConfigOperation] = {}
         for setting, value in values.items():
             if not setting.resource.of_broker:
                 errors[setting] = Unreachable(f"{setting} is not a config of one broker")
@@ -98,7 +98,7 @@ class WireSettings(WireConfigs):
 
     def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
         asked = {Resource(kind=TOPICS, name=topic): [MIN_IN_SYNC] for topic in topics}
-        answer = self._wire.ask(describe_request(asked, synonyms=False))
+        answer = self._wire.read(describe_request(asked, synonyms=False))
         return {
             result.resource_name: int(config.value)
             for result in answer.results
@@ -115,14 +115,12 @@ class WireSettings(WireConfigs):
         has_lists = any(change.setting.is_list for change in changes)
         incremental = has_lists and self._wire.oldest(unanswered=_UNKNOWN) >= _APPEND_IS_SOUND
         errors: dict[Setting, KquotaError] = {}
-        ready: dict[Setting, Operation] = {}
+        ready: dict[Setting, ConfigOperation] = {}
         emptied: list[Change] = []
         for change in changes:
             setting = change.setting
             if setting not in now:
-                errors[setting] = Unreachable(
-                    f"{setting} cannot be read, so it was not written. Check that the broker is running"
-                )
+                errors[setting] = _unread(setting)
             elif now[setting] != change.before:
                 errors[setting] = change.conflict(now[setting])
             else:
@@ -152,7 +150,7 @@ class WireSettings(WireConfigs):
                 time.sleep(_SEEN_POLL_SECONDS)
         return errors
 
-    def _write(self, operations: Mapping[Setting, Operation]) -> dict[Setting, KquotaError]:
+    def _write(self, operations: Mapping[Setting, ConfigOperation]) -> dict[Setting, KquotaError]:
         keys = _keys(operations)
         answers = self._altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
         errors: dict[Setting, KquotaError] = {}
@@ -162,9 +160,9 @@ class WireSettings(WireConfigs):
         return errors
 
 
-def operation(change: Change, *, incremental: bool) -> Operation:
-    """Return the operation that changes the value to exactly `after`: with `incremental`, `APPEND` or `SUBTRACT` if
-    possible. If `after` is None, `SUBTRACT` leaves an empty value, which the caller must delete.
+def operation(change: Change, *, incremental: bool) -> ConfigOperation:
+    """Return the operation that changes the value to exactly `change.after`. With `incremental`, this is `APPEND` or
+    `SUBTRACT` if possible. If `change.after` is None, `SUBTRACT` leaves an empty value, which the caller must delete.
     """
     set_or_delete = (DELETE, None) if change.after is None else (SET, change.after)
     before, after = parts(change.before), parts(change.after)
@@ -206,7 +204,7 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
     return {setting: own.get(setting.key) for setting in settings}
 
 
-def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> KquotaError | None:
+def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError) -> KquotaError | None:
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
@@ -217,3 +215,10 @@ def _error(setting: Setting, sent: Operation, answer: Any | KquotaError) -> Kquo
         return None
     words = f"writing {setting}: the broker answered {kafka_error(code, answer.error_message)}"
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)
+
+
+def _unread(setting: Setting) -> Unreachable:
+    unread = f"{setting} cannot be read, so it was not written. "
+    if setting.is_list:
+        return Unreachable(unread, StepFor(NextStep.SHOW_TOPIC_CONFIGS, setting.name), " shows the reason")
+    return Unreachable(f"{unread}Check that the broker is running")

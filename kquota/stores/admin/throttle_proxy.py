@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from kafka.protocol.admin import DescribeClusterResponse
+from kafka.protocol.admin.cluster import DescribeClusterResponse
 from kafka.protocol.api_header import RequestHeader, ResponseClassRegistry
 from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
@@ -30,7 +30,7 @@ _ADDRESSES: Final = {
     of.API_KEY: of
     for of in (DescribeClusterResponse, FetchResponse, FindCoordinatorResponse, MetadataResponse, ProduceResponse)
 }
-"""The responses that have addresses of brokers."""
+"""The responses that can have addresses of brokers, by the number of their API."""
 _UNREADABLE: Final = (ValueError, IndexError, struct.error)
 _BUFFERED: Final = 64 * 2**20
 """The maximum number of bytes that the proxy buffers for a broker that has muted its connection. The buffer is large,
@@ -40,7 +40,9 @@ because the proxy must still read the client's requests.
 
 @contextmanager
 def throttle_proxy(upstream: Address, record: BehaviorRecord) -> Iterator[str]:
-    """Run the proxy in a thread, and yield the bootstrap address for the client. Closes all connections at the end."""
+    """Run the proxy in a thread, and yield the bootstrap address for the client, which leads to the broker `upstream`.
+    Closes all connections at the end.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="throttle-proxy", daemon=True)
     thread.start()
@@ -140,7 +142,7 @@ class _Joined:
             await to_client.drain()
 
     async def _read(self, key: int, version: int, frame: bytes) -> tuple[bytes, int]:
-        """Return the response for the client, and its throttle time in ms."""
+        """Return the response for the client, and its throttle time in ms (0 if the proxy cannot read the response)."""
         try:
             found = _decoded(key, version, frame)
         except _UNREADABLE:
@@ -157,7 +159,7 @@ class _Joined:
 
 
 def _decoded(key: int, version: int, frame: bytes) -> Any | None:
-    """Return the response, or None if its class is unknown or it is an ApiVersions error."""
+    """Return the response, or None if its class is unknown or if it is an ApiVersions response with an error."""
     of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
     if of is None:
         return None
@@ -172,7 +174,7 @@ def _decoded(key: int, version: int, frame: bytes) -> Any | None:
 
 
 def _limit_versions(found: Any) -> bool:
-    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True if one changed."""
+    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True if any was lowered."""
     changed = False
     for api in found.api_keys:
         of = _ADDRESSES.get(api.api_key)

@@ -13,8 +13,8 @@ _Topic = TypeVar("_Topic")
 class TopicCache(Generic[_Topic]):
     """The topics of the last answers to one kind of request, with their bytes.
 
-    The bytes of a topic show where it ends. So if an answer continues with all bytes of a known topic, this is the same
-    topic, and `read` returns it without decoding.
+    The bytes of a topic show where the topic ends. So if an answer continues with all bytes of a known topic, the topic
+    has not changed, and `read` returns the known topic without decoding.
     """
 
     def __init__(self, decode: Callable[[bytes, int, int], tuple[_Topic, int]], *, name_at: int) -> None:

@@ -13,13 +13,13 @@ from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
-from kquota.stores.state.log import Entry, Item, Stale, now
+from kquota.stores.state.log import Item, KeyAndValue, Stale, now
 from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
-"""The time limit of a call in seconds, without the broker's throttle time (KIP-219).
+"""The time limit of a call in seconds. After this time, the call fails.
 
-After this time, the call raises Unreachable, Refused or Unknown.
+The first minute of the throttle time in a call does not count (KIP-219).
 """
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
@@ -32,9 +32,10 @@ class WireLog:
 
     Each append is one batch. Its sequence (KIP-98) follows the last batch that the caller has read, so the broker
     rejects the batch of a caller that has not read all batches. There are two exceptions. The broker acknowledges a
-    batch with the sequences of one of the last five batches, but does not append it. It also accepts any batch after it
-    has dropped the producer id, which it does after a day or more without writes. Therefore, every append reads the log
-    back, and succeeds only if its batch is the first new one. A random nonce identifies the batch of this process.
+    batch with the sequences of one of the last five batches, but does not append it. The broker also accepts any batch
+    after it has dropped the producer id, which happens after a day or more without writes. Therefore, every append
+    reads the log back, and succeeds only if its batch is the first new one. A random nonce identifies the batch of this
+    process.
     """
 
     def __init__(self, partition: PartitionLog, wire: Wire, seconds: float) -> None:
@@ -48,7 +49,7 @@ class WireLog:
         """The batches of kquota after the last one that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
-        """The number of ignored records: of other producers, without a text key, or unreadable."""
+        """The number of ignored records: records of other producers, without a text key, or in an unreadable batch."""
         self.truncated = False
         """True if a fetch showed that records were deleted by DeleteRecords, retention or an unclean election."""
 
@@ -67,7 +68,7 @@ class WireLog:
             self._unseen = []
         return items
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[KeyAndValue]) -> None:
         deadline = Deadline(self._wire, self._seconds)
         if now() - self._verified > _FRESH_SECONDS:
             self._catch_up(deadline)
@@ -77,10 +78,11 @@ class WireLog:
             return
         nonce = os.urandom(_NONCE_BYTES)
         batch = encode(entries, self._sequence, nonce)
-        maybe = False
+        maybe, read = False, self._position
         while True:
             sent = self._partition.produce(batch, deadline)
-            maybe |= sent.maybe
+            # An acknowledged offset that was already read is that of an earlier batch with the same sequence.
+            maybe |= sent.maybe and not 0 <= sent.offset < read
             if sent.refused and not maybe:
                 raise self._partition.refusal(sent.code, sent.reason)
             try:
@@ -91,10 +93,11 @@ class WireLog:
                 self._decide(nonce, maybe)
                 return
             if deadline.over or sent.refused:
-                raise self._undecided(sent, maybe, sent.reason)
+                reason = f"topic {self._partition.name}: the broker acknowledged a duplicate of offset {sent.offset}"
+                raise self._undecided(sent, maybe, reason if sent.code == 0 else sent.reason)
             time.sleep(_PAUSE_SECONDS)
 
-    def offer(self, entries: Sequence[Entry]) -> None:
+    def offer(self, entries: Sequence[KeyAndValue]) -> None:
         if not self._unseen:
             self._partition.produce(
                 encode(entries, self._sequence, os.urandom(_NONCE_BYTES)), Deadline(self._wire, self._seconds)
@@ -104,8 +107,8 @@ class WireLog:
         """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
         of this process may also be in the log.
 
-        A first batch with another sequence does not show which host appended first, because compaction may have removed
-        an earlier batch, or the broker may have dropped the producer id.
+        If the first new batch has another sequence, it does not show which host appended first, because compaction may
+        have removed an earlier batch, or the broker may have dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -126,14 +129,15 @@ class WireLog:
     def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
         if maybe:
             return Unknown(f"{reason}; it is unknown whether the record was written")
-        if sent.code == OUT_OF_ORDER:
+        if sent.code in (0, OUT_OF_ORDER):
             return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
         return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`.
 
-        Also ends below the high watermark if three fetches in a row return nothing. Raises Unreachable at the deadline.
+        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, and the other
+        errors of `PartitionLog.fetch`.
         """
         empty = 0
         while True:
@@ -169,8 +173,8 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist. Sends one request.
 
     `seconds` is the time limit of each call of the log, as in `SECONDS`. Raises Forbidden if this user may not see the
-    topic, even if it does not exist. Raises Refused for several partitions, a cluster without topic ids (before Kafka
-    2.8) or another error. Raises Unreachable if there is no answer.
+    topic, even if the topic does not exist. Raises Refused if the topic has several partitions or no id (before Kafka
+    2.8), or if the broker reports another error. Raises Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:

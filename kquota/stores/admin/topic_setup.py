@@ -7,19 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka.protocol.metadata import MetadataRequest
-
 from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
 from kquota.stores.admin.broker_metadata import WireSight
-from kquota.stores.admin.connection import Wire, kafka_error, was_sent
+from kquota.stores.admin.connection import Wire, kafka_error, metadata_request, was_sent
 from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
 from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
 from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
 from kquota.stores.admin.topics import WireTopics
-from kquota.stores.state.log import Forbidden, LogTopic
+from kquota.stores.state.log import Forbidden
 from kquota.stores.state.topic_id import printed
 from kquota.terms import MAYBE_WRITTEN
 
@@ -32,8 +30,6 @@ CONFIGS: Final = (
     "min.cleanable.dirty.ratio",
     "max.message.bytes",
     "compression.type",
-    "retention.ms",
-    "retention.bytes",
 )
 """The configs that `describe` returns."""
 
@@ -48,27 +44,31 @@ _LARGEST_BATCH: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """The topic to create."""
+class LogTopic:
+    """The setup of the record's topic.
 
-    name: str
+    `configs` has the values of the relevant keys, or is None if they cannot be read.
+    """
+
+    identity: str
     partitions: int
     replicas: int
-    configs: Mapping[str, str]
+    configs: Mapping[str, str] | None = None
 
 
-def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
-    """Create the topic, wait until every broker shows its leader, and return its setup.
+def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
+    """Create the topic, wait until every broker shows its leader, and return what was created.
 
-    A dry run only returns the setup. Raises Refused if the topic exists or the brokers refuse the request, Forbidden
-    without a permission, QuotaViolatedException if a quota rejects the request, Unreachable if the request was not
-    sent, and Unknown if the answer is lost or a broker does not show the leader within 30 s.
+    A dry run only returns what it would create. Raises Forbidden if this user lacks a permission on the topic. Raises
+    Refused if the topic exists or the brokers refuse the request for another reason. Raises QuotaViolatedException if a
+    quota rejects the request. Raises Unreachable if the request was not sent. Raises Unknown if the topic may have been
+    created, or if a broker does not show the leader within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
-    setup = Setup(
-        name=name,
+    wanted = Creation(
+        topic=name,
         partitions=1,
-        replicas=replicas,
+        replication_factor=replicas,
         configs={
             "cleanup.policy": "compact",
             "message.timestamp.type": "LogAppendTime",
@@ -81,29 +81,35 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Setup:
         },
     )
     if dry_run:
-        return setup
-    wanted = Creation(topic=name, partitions=1, replication_factor=replicas, configs=setup.configs)
+        return wanted
     _mutate(wire, wanted, "created")
     sight = WireSight(wire)
-    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name}: created, but it still has no leader")
-    return setup
+    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name} was created, but not every broker shows its leader")
+    return wanted
 
 
 def delete(wire: Wire, name: str) -> None:
-    """Delete the topic, and wait until no broker that answers shows it and its name is free.
+    """Delete the topic. Wait until no answering broker shows the topic, and until its name is free.
 
-    Raises Refused if the topic does not exist or the brokers refuse the request, Forbidden without a permission,
-    QuotaViolatedException if a quota rejects the request, Unreachable if the request was not sent, and Unknown if the
-    answer is lost or the topic still exists after 30 s.
+    Raises Forbidden if this user lacks a permission on the topic. Raises Refused if the topic does not exist or the
+    brokers refuse the request for another reason. Raises QuotaViolatedException if a quota rejects the request. Raises
+    Unreachable if the request was not sent. Raises Unknown if the topic may have been deleted, or if its name is still
+    in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(lambda: _gone(wire, name) and _free(wire, name), f"topic {name}: deleted, but its name is still in use")
+    _wait(
+        lambda: _no_broker_shows(wire, name) and _free(wire, name),
+        f"topic {name} was deleted, but its name is still in use",
+    )
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
-    """Return the setup of the topic, or None if it does not exist. `configs` is None without DESCRIBE_CONFIGS.
+    """Return the setup of the topic, or None if the topic does not exist.
 
-    Raises Forbidden if this user cannot see the topic, Refused after another error, and Unreachable.
+    `configs` is None if this user lacks DescribeConfigs on the topic.
+
+    Raises Forbidden if this user cannot see the topic, Refused after another error, and Unreachable if there is no
+    answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:
@@ -111,7 +117,6 @@ def describe(wire: Wire, name: str) -> LogTopic | None:
     if found.error_code not in (0, NO_LEADER_YET):
         raise _refusal(name, found.error_code, kafka_error(found.error_code, None))
     return LogTopic(
-        name=name,
         identity=printed(found.topic_id) or "",
         partitions=len(found.partitions),
         replicas=min((len(partition.replica_nodes) for partition in found.partitions), default=0),
@@ -135,13 +140,16 @@ def wrong(topic: LogTopic) -> tuple[str, ...]:
 
 
 def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
-    """Return problems that can lose records or make writes fail on a cluster with `brokers` brokers."""
+    """Return problems of the topic that can lose records or make writes fail. `brokers` is the number of live brokers.
+
+    Unreadable configs are also a problem.
+    """
     configs = topic.configs
     found = []
     if topic.replicas < (replicas := min(_REPLICAS, brokers)):
         found.append(f"replication factor is {topic.replicas}, and should be {replicas}")
     if configs is None:
-        return (*found, "its configs cannot be read; this user needs DESCRIBE_CONFIGS on the topic")
+        return (*found, "its configs cannot be read; this user needs DescribeConfigs on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
         found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost if a broker fails")
@@ -200,15 +208,13 @@ def _refusal(name: str, code: int, reason: str) -> Refused:
     return kind(f"topic {name}: the broker answered {reason}")
 
 
-def _gone(wire: Wire, name: str) -> bool:
-    named = [MetadataRequest.MetadataRequestTopic(name=name)]
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=1)
-    answers = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
+def _no_broker_shows(wire: Wire, name: str) -> bool:
+    answers = wire.ask_each(dict.fromkeys(wire.brokers(), metadata_request([name]))).values()
     return all(_absent(answer) for answer in answers)
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True unless the controller would answer that the topic exists. Kafka 4.0 and newer are not asked.
+    """Return True unless the controller answers that the topic exists. kquota does not ask Kafka 4.0 or newer.
 
     On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic.
     """

@@ -39,8 +39,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """Topics that the controller creates, grows and deletes.
 
-    With `validate_only`, the controller only checks creations and growths. It still makes deletions, because Kafka
-    cannot check them.
+    With `validate_only`, the controller only checks creations and growths. The controller still deletes topics, because
+    Kafka cannot check a deletion.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
@@ -174,7 +174,7 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, PartitionReplic
 
 
 def partition_state(partition: Any, move: PartitionReplicas | None) -> Partition:
-    """Return a partition from its metadata, and from the controller's entry if it is moving."""
+    """Return a partition from its metadata and, if the partition is moving, from the controller's entry `move`."""
     return Partition(
         number=partition.partition_index,
         leader=None if partition.leader_id < 0 else BrokerId(partition.leader_id),

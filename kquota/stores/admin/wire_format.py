@@ -1,8 +1,8 @@
 """Kafka's wire format: requests and answers with many similar entries, which kquota encodes and decodes itself.
 
 kafka-python creates an object for each entry and reads it field by field. For the 100,000 partitions of a large
-cluster, this takes seconds. Here, one `struct` reads all fixed fields of an entry. A flexible version of a message
-(KIP-482) has compact lengths and tagged fields, a plain version has neither.
+cluster, this takes seconds. Here, one `struct` reads all fixed fields of an entry. kquota uses only flexible versions
+of these messages (KIP-482), with compact lengths and tagged fields. Since Kafka 2.8, each of them has such a version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from kafka.protocol.api_header import RequestHeader
 
@@ -18,6 +18,8 @@ from kquota.terms import BrokerId
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
+NO_TAGS: Final = b"\0"
+"""The number of tagged fields (none) at the end of each structure that kquota writes."""
 
 
 class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
@@ -32,7 +34,7 @@ class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
 
 
 class OwnAnswer:
-    """A request that decodes its own answer. A request class of kafka-python must follow it in the bases."""
+    """A request that decodes its own answer. In a subclass, a request class of kafka-python must be the next base."""
 
     RESPONSE: ClassVar[Any]
     """kafka-python's class of the answer, which decodes its header."""
@@ -50,19 +52,7 @@ class OwnAnswer:
 class OwnMessage(OwnAnswer):
     """A request that also encodes itself."""
 
-    FLEXIBLE: ClassVar[int]
-    """The first flexible version."""
     encode_header: Callable[..., bytes]
-
-    @property
-    def flexible(self) -> bool:
-        """True if the negotiated version is flexible."""
-        return self.API_VERSION >= self.FLEXIBLE
-
-    @property
-    def layout(self) -> Layout:
-        """The layout of the negotiated version."""
-        return FLEXIBLE if self.flexible else PLAIN
 
     def body(self) -> bytes:
         """Return the bytes of the request after its header."""
@@ -73,7 +63,7 @@ class OwnMessage(OwnAnswer):
         assert version is None or version == self.API_VERSION
         body = self.body()
         if header:
-            body = self.encode_header(flexible=self.flexible) + body
+            body = self.encode_header(flexible=True) + body
         return INT32.pack(len(body)) + body if framed else body
 
 
@@ -116,7 +106,7 @@ def compact_length(length: int) -> bytes:
 
 
 _SHORT: Final = [bytes([length + 1]) for length in range(0x7F)]
-"""The compact lengths of one byte, because most lengths are short."""
+"""All compact lengths of one byte. They are encoded in advance, because most lengths are short."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -144,14 +134,6 @@ def compact(data: bytes, at: int) -> tuple[int, int]:
     return found - 1, at
 
 
-def _plain_array(data: bytes, at: int) -> tuple[int, int]:
-    return INT32.unpack_from(data, at)[0], at + INT32.size
-
-
-def _plain_text(data: bytes, at: int) -> tuple[int, int]:
-    return INT16.unpack_from(data, at)[0], at + INT16.size
-
-
 def after_tags(data: bytes, at: int) -> int:
     """Return the position after the tagged fields at this position. Their values are ignored."""
     if data[at] == 0:
@@ -165,63 +147,63 @@ def after_tags(data: bytes, at: int) -> int:
     return at
 
 
-class Layout(NamedTuple):
-    """How the versions of a message write the length of an array and of a text, and the end of a structure.
+def read_text(data: bytes, at: int) -> tuple[str, int]:
+    """Return the compact string at this position, and the position after it."""
+    length, start = compact(data, at)
+    at = start + length
+    return exactly(data, start, at).decode(), at
 
-    `array_length` and `text_length` return the length at a position, and the position after it. `after` returns the
-    position after the end of a structure.
+
+def written_text(value: str) -> bytes:
+    """Return the bytes of a compact string."""
+    encoded = value.encode()
+    return compact_length(len(encoded)) + encoded
+
+
+class TopicEntries:
+    """A reader for an array of topics, each with its name and an array of entries. All fields of an entry have a fixed
+    size.
     """
-
-    array: Callable[[int], bytes]
-    text: Callable[[int], bytes]
-    array_length: Callable[[bytes, int], tuple[int, int]]
-    text_length: Callable[[bytes, int], tuple[int, int]]
-    end: bytes
-    after: Callable[[bytes, int], int]
-
-    def read_text(self, data: bytes, at: int) -> tuple[str, int]:
-        """Return the text at this position, and the position after it."""
-        length, start = self.text_length(data, at)
-        at = start + length
-        if length < 0 or at > len(data):
-            raise ValueError("the answer is truncated")
-        return data[start:at].decode(), at
-
-    def written_text(self, value: str) -> bytes:
-        """Return the bytes of a text."""
-        encoded = value.encode()
-        return self.text(len(encoded)) + encoded
-
-
-PLAIN: Final = Layout(INT32.pack, INT16.pack, _plain_array, _plain_text, b"", lambda _, at: at)
-FLEXIBLE: Final = Layout(compact_length, compact_length, compact, compact, b"\0", after_tags)
-"""The end of a structure is the number of its tagged fields."""
-
-
-class Entries:
-    """The entries of an array, if all fields of an entry have a fixed size."""
 
     def __init__(self, fields: str) -> None:
         """`fields` are the fields of an entry, in the format of `struct`."""
-        self._plain = struct.Struct(fields)
-        self._flexible = struct.Struct(f"{fields}x")  # the last byte is the number of tagged fields
+        self._entry = struct.Struct(f"{fields}x")  # the last byte is the number of tagged fields
 
-    def read(self, data: bytes, at: int, layout: Layout) -> tuple[Iterator[tuple[Any, ...]], int]:
-        """Return the entries of the array at this position, and the position after it. Raises ValueError for an entry
-        with tagged fields.
+    def read(self, data: bytes, at: int) -> tuple[list[tuple[str, Iterator[tuple[Any, ...]]]], int]:
+        """Return the entries of each topic in the array at this position, and the position after the array.
+
+        Raises ValueError for an entry with tagged fields, and ValueError, IndexError or struct.error for a malformed
+        array. The loop calls almost no function, because a broker may have one replica of each of very many topics.
         """
-        entry = self._flexible if layout is FLEXIBLE else self._plain
-        count, first = layout.array_length(data, at)
-        at = first + count * entry.size
-        entries = exactly(data, first, at)
-        if layout is FLEXIBLE and entries[self._plain.size :: entry.size].strip(FLEXIBLE.end):
-            raise ValueError("an entry of the answer has tagged fields")
-        return entry.iter_unpack(entries), at
+        size, entries_of, end = self._entry.size, self._entry.iter_unpack, len(data)
+        topics: list[tuple[str, Iterator[tuple[Any, ...]]]] = []
+        count, at = compact(data, at)
+        for _ in range(count):
+            length = data[at]
+            if 0 < length < 0x80:
+                start, at = at + 1, at + length
+            else:
+                length, start = compact(data, at)
+                at = start + length
+            name = data[start:at].decode()
+            entries = data[at]
+            if 0 < entries < 0x80:
+                first, at = at + 1, at + 1 + (entries - 1) * size
+            else:
+                entries, first = compact(data, at)
+                at = first + entries * size
+            if at > end:
+                raise ValueError("the answer is truncated")
+            if data[first + size - 1 : at : size].strip(NO_TAGS):
+                raise ValueError("an entry of the answer has tagged fields")
+            topics.append((name, entries_of(data[first:at])))
+            at = at + 1 if data[at] == 0 else after_tags(data, at)
+        return topics, at
 
 
 def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
     """Return the compact string or null at this position, and the position after it."""
-    return (None, at + 1) if data[at] == 0 else FLEXIBLE.read_text(data, at)
+    return (None, at + 1) if data[at] == 0 else read_text(data, at)
 
 
 def broker_ids(data: bytes, at: int) -> tuple[tuple[BrokerId, ...], int]:

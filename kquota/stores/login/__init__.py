@@ -1,1 +1,1 @@
-"""The operator's files that define the login to brokers and to ZooKeeper."""
+"""The login to brokers and to ZooKeeper: the operator's files that define it, and its settings in both clients."""

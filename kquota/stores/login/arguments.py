@@ -25,9 +25,10 @@ class ArgumentNames:
     zk_sasl_config_file: str = "zk_sasl_config_file"
     bootstrap_controller: str = "bootstrap_controller"
     server: str = "broker"
-    """The kind of server at the addresses: a broker, or a KRaft controller."""
+    """The kind of server at the addresses: a broker, or a KRaft controller (`CONTROLLER`)."""
 
 
+CONTROLLER: Final = "controller"
 OF_A_PROGRAM: Final = ArgumentNames()
 
 
@@ -38,7 +39,7 @@ _SHOWN: Final = 12
 
 
 def properties(path: Path, option: str) -> dict[str, str]:
-    """Return the properties of a file. The last value of a repeated key wins. Raises Invalid like `entries`."""
+    """Return the properties of a file. For a repeated key, the last value counts. Raises Invalid like `entries`."""
     return dict(entries(path, option))
 
 
@@ -51,14 +52,14 @@ def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
     """Return the keys in one string for a message. The string names at most `_SHOWN` of them.
 
-    Keys without a value, and keys that do not look like a property, are only counted. In a file of another kind, they
-    may be secrets.
+    Keys without a value, and keys that do not look like a property, are only counted. In a file of another kind, such
+    keys may be secrets.
     """
     named = sorted(key for key in keys if _NAME.fullmatch(key) and found[key])
     others = len(set(keys)) - len(named)
     shown = [*named[:_SHOWN], *([f"{len(named) - _SHOWN} more"] if len(named) > _SHOWN else [])]
     if others:
-        shown.append(f"{others} line(s) that are not properties")
+        shown.append(f"{others} line{'' if others == 1 else 's'} without a valid property")
     return ", ".join(shown)
 
 

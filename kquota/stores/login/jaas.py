@@ -46,7 +46,7 @@ def login(text: str, where: str) -> Login:
     tokens = _tokens(text, where)
     found = _login(tokens, where)
     if next(tokens, None) is not None:
-        raise Invalid(f"{where}: more than one login module. Kafka accepts only one")
+        raise Invalid(f"{where} has more than one login module. Kafka accepts only one")
     return found
 
 
@@ -75,7 +75,7 @@ def section(path: Path, name: str, option: str) -> Login | None:
 
 
 def file_in(java_options: str) -> Path | None:
-    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options such as `KAFKA_OPTS`, or None."""
+    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options, or None if the option is missing."""
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 
@@ -132,7 +132,7 @@ def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
-    """Yield words, marks and quoted strings, as Java's StreamTokenizer splits them. The flag marks quoted strings."""
+    """Yield words, marks and quoted strings, as Java's StreamTokenizer splits them, with True for a quoted string."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
             raise Invalid(f"{where}: a quote is not closed")

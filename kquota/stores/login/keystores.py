@@ -1,8 +1,13 @@
-"""Key and trust stores: PEM and PKCS12 files, and PEM in properties (KIP-651). An error shows how to convert JKS."""
+"""Key stores and trust stores: PEM and PKCS12 files, and PEM in properties (KIP-651).
+
+The error for a JKS store shows how to convert the store.
+"""
 
 from __future__ import annotations
 
+import codecs
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +24,10 @@ _JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _TYPES: Final = ("PEM", "PKCS12", "JKS")
 _DER: Final = b"0"
 _PEM_MARK: Final = b"-----BEGIN "
+_CERTIFICATE: Final = re.compile(
+    rb"^-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----.*?(?:^-----END \1-----|\Z)", re.DOTALL | re.MULTILINE
+)
+"""A certificate from its first to its last line. Without a last line, the match is the rest of the text."""
 _BARE_KEY: Final = (b"-----BEGIN PRIVATE KEY", b"-----BEGIN RSA PRIVATE KEY", b"-----BEGIN EC PRIVATE KEY")
 
 
@@ -63,7 +72,7 @@ class KeyPair:
 
 
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
-    """Return the certificates of the trust store in PEM, or None to use the certificates of the system.
+    """Return the certificates of the trust store in PEM. Without a trust store, return None.
 
     Raises Invalid for an unusable store. The message names the file and the property.
     """
@@ -129,7 +138,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
             bounded.file_bytes(found.path, bounded.STORE), found.password, "the store's password", what
         )
         if key is None:
-            raise Invalid(f"{what} contains no key. A key store with a key is needed")
+            raise Invalid(f"{what}: contains no key. Give a key store with the private key of the client")
         chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
     else:
         key, chain = _inline_key(found, where), found.chain
@@ -140,22 +149,23 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
 
 
 def _inline_key(found: InlinePem, where: str) -> PrivateKeyTypes:
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     password = found.password.encode() if found.password is not None and "ENCRYPTED" in found.key else None
     try:
         return load_pem_private_key(found.key.encode(), password)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, InternalError, UnsupportedAlgorithm):
         raise Invalid(
             f"{where}: the key in the properties cannot be read. Check that the key is in PEM, and check its password"
         ) from None
 
 
 def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, bytes, bool] | None:
-    """Return the file of a store, its bytes, and whether they are PEM, or None without a location."""
+    """Return the path of a store, its bytes, and True if the bytes are PEM. Return None without a location."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
-        raise Invalid(f"{where}: {store}.type={declared}: kquota reads {' and '.join(_TYPES[:2])}")
+        raise Invalid(f"{where}: {store}.type: kquota reads only {' and '.join(_TYPES[:2])}. Convert the store")
     if not location:
         return None
     path = Path(location)
@@ -164,7 +174,8 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
     except OSError as error:
         raise Invalid(f"{where}: {store}.location: cannot read {path}: {error.strerror or error}") from None
     if data.startswith(_JKS):
-        raise Invalid(f"{where}: {store}.location: {path} is a JKS store, which kquota does not read. {_convert(path)}")
+        words = f"{where}: {store}.location: {path} is a JKS store, which kquota does not read"
+        raise Invalid(f"{words}. {_convert(path, store)}")
     is_pem = _PEM_MARK in data
     if not is_pem and not data.startswith(_DER):
         raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
@@ -185,26 +196,33 @@ def _block(kind: str, body: str) -> str:
     return "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""))
 
 
-def _convert(path: Path) -> str:
-    new = path.with_suffix(".p12")
-    return f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {new} -deststoretype PKCS12"
+def _convert(path: Path, store: str) -> str:
+    new = path.with_suffix(".pkcs12" if path.suffix.lower() == ".p12" else ".p12")
+    old_and_new = f"-srckeystore {shlex.quote(str(path))} -destkeystore {shlex.quote(str(new))}"
+    command = f"keytool -importkeystore {old_and_new} -deststoretype PKCS12"
+    return f"Convert it with `{command}`, and set {store}.location to {new}"
 
 
 def _certificates(data: bytes, what: str) -> str:
-    text = data.decode("latin-1")
-    if "-----BEGIN CERTIFICATE-----" not in text and "-----BEGIN TRUSTED CERTIFICATE-----" not in text:
+    """Return only the certificates, because Python refuses text with a non-ASCII character, even in a comment."""
+    found = [match[0] for match in _CERTIFICATE.finditer(data.removeprefix(codecs.BOM_UTF8))]
+    if not found:
         raise Invalid(f"{what} contains no certificate")
-    return text
+    # A damaged certificate stays in the text, so that it is reported when the store is loaded.
+    return "".join(f"{one.decode('ascii', 'backslashreplace')}\n" for one in found)
 
 
 def _pkcs12(
     data: bytes, password: str | None, setting: str, what: str
 ) -> tuple[PrivateKeyTypes | None, list[Certificate]]:
     """Return the key of a store, if it has one, and its certificates. The certificate of the key is the first."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+    except UnsupportedAlgorithm as error:
+        raise Invalid(f"{what} cannot be opened ({error}). Create the store with another algorithm") from None
     except ValueError:
         given = "is wrong" if password is not None else "is missing"
         raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged") from None

@@ -1,6 +1,7 @@
-"""Checks whether a server accepts connections, before a client library begins a long wait, and whether it uses TLS.
+"""Checks whether a server accepts connections, and whether a server uses TLS.
 
-This module also explains a failed TLS handshake to an operator.
+The first check takes place before a client library begins a long wait. This module also explains a failed TLS
+handshake to an operator.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
-        raise Invalid(f"{option}: no address given. Write host:port")
+        raise Invalid(f"{option}: no address is given. Write host:port")
     return pairs
 
 
@@ -39,10 +40,10 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
         try:
             socket.create_connection((host, port), timeout=left / (len(pairs) - index)).close()
         except OSError as error:
-            causes.append(f"{host}:{port}: {error.strerror or error}")
+            causes.append(f"{host_and_port(host, port)}: {error.strerror or error}")
         else:
             return [host_and_port(*pair) for pair in (*pairs[index:], *pairs[:index])]
-    raise Unreachable(f"no {what} at {text} ({'; '.join(causes)}). Check {option}")
+    raise Unreachable(f"no {what} accepts a connection at {text} ({'; '.join(causes)}). Check {option}")
 
 
 def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:
@@ -65,7 +66,7 @@ _PROBED: Final = 2
 
 
 def cause(error: BaseException | None) -> OSError | None:
-    """Return the TLS error or socket error that caused the error of a client library, or None."""
+    """Return the TLS error or socket error that caused the error of a client library, or None for another cause."""
     while error is not None:
         if isinstance(error, OSError):
             return error
@@ -74,13 +75,17 @@ def cause(error: BaseException | None) -> OSError | None:
     return None
 
 
-def explained(error: OSError) -> str | None:
-    """Return the reason for a failed TLS handshake in words for an operator, or None for any other error.
+def explained(error: OSError, step: str | None = None) -> str | None:
+    """Return the reason for a failed TLS handshake and a next step for an operator, or None for any other error.
 
-    A reset connection counts as a failed handshake.
+    `step` is the next step for a reason that has no step of its own. A reset connection counts as a failed handshake.
     """
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return _unverified(error)
+    words, own = _unverified(error) if isinstance(error, ssl.SSLCertVerificationError) else (_failed(error), None)
+    last = own or step
+    return f"{words}. {last}" if words is not None and last is not None else words
+
+
+def _failed(error: OSError) -> str | None:
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)):
         return "the connection was closed during the TLS handshake; the port probably does not speak TLS"
     if not isinstance(error, ssl.SSLError):
@@ -108,17 +113,20 @@ _REASONS: Final = (
 )
 
 
-def _unverified(error: ssl.SSLCertVerificationError) -> str:
+_UNVERIFIED: Final = (
+    (("expired",), "is no longer valid", "Renew it, or check the clock of this machine"),
+    (("not yet valid",), "is not valid yet", "Check the clock of this machine"),
+    (("mismatch",), "is for another name", "Use a name that it contains"),
+    (("self-signed", "issuer"), "is not signed by an authority in the trust store", None),
+    (("",), "was not accepted", None),
+)
+"""The problem of a server's certificate by marks in OpenSSL's reason, with the next step if no setting can help."""
+
+
+def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:
     reason = error.verify_message.rstrip(".")
-    if "expired" in reason:
-        return f"the server's certificate is no longer valid ({reason}). Renew it, or check the clock of this machine"
-    if "not yet valid" in reason:
-        return f"the server's certificate is not valid yet ({reason}). Check the clock of this machine"
-    if "mismatch" in reason:
-        return f"the server's certificate is for another name ({reason}). Use a name that it contains"
-    if "self-signed" in reason or "issuer" in reason:
-        return f"the server's certificate is not signed by an authority in the trust store ({reason})"
-    return f"the server's certificate was not accepted ({reason})"
+    problem, step = next((words, step) for marks, words, step in _UNVERIFIED if any(mark in reason for mark in marks))
+    return f"the server's certificate {problem} ({reason})", step
 
 
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:

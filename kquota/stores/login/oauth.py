@@ -25,7 +25,7 @@ class Token:
 class ClientCredentials:
     """The token endpoint of an identity provider, and the client id and secret that kquota sends there.
 
-    With `encode_header`, kquota sends both URL-encoded. `seconds` is the time limit of a request.
+    With `encode_header`, kquota URL-encodes the client id and the secret. `seconds` is the time limit of a request.
     """
 
     url: str
@@ -59,7 +59,7 @@ def extensions(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a message, without user, password and query. Raises ValueError if it is not a valid URL."""
+    """Return a URL for a message, without user, password, query and fragment. Raises ValueError for an invalid URL."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     named = f"[{host}]" if ":" in host else host

@@ -22,8 +22,9 @@ _TUNING: Final = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-"""librdkafka has no setting for the rest of `security.TUNING`. Instead of `default.api.timeout.ms`, each call has a
-time-out.
+"""The setting of librdkafka for each property of `security.TUNING` that librdkafka supports.
+
+Instead of `default.api.timeout.ms`, each call has a time-out.
 """
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 
@@ -41,7 +42,8 @@ def settings(security: Security) -> dict[str, Any]:
             found |= {"sasl.mechanism": mechanism, "sasl.username": username, "sasl.password": password}
         case Kerberos():
             raise Invalid(
-                f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip installs does not support GSSAPI"
+                f"{security.where}: sasl.mechanism=GSSAPI: the librdkafka that pip installs does not support GSSAPI. "
+                "Use a login with another mechanism"
             )
         case None:
             pass

@@ -17,6 +17,7 @@ from kquota.stores.login.arguments import OF_A_PROGRAM, listed, properties, tell
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
 from kquota.stores.login.tls import Tls, context, tls
+from kquota.terms import ANONYMOUS
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -69,7 +70,7 @@ _SASL: Final = frozenset(
 )
 _CALLBACKS: Final = "sasl.login.callback.handler.class"
 _OAUTH_CALLBACKS: Final = "OAuthBearerLoginCallbackHandler"
-_ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE."
+_ENDPOINT: Final = "Set sasl.oauthbearer.token.endpoint.url to the URL of an identity provider, or to file://FILE"
 # These properties have no effect in kquota: they select Java classes, control when a long-lived client logs in again,
 # or are for brokers that validate tokens.
 _HARMLESS: Final = re.compile(
@@ -103,7 +104,7 @@ class Security:
 
     In errors, `option` is the name of the argument with the properties file, and `where` also has the path of the file.
     `credentials` is None without SASL. `tls` also applies to an identity provider, and is None if neither the brokers
-    nor the provider use TLS.
+    nor the provider uses TLS.
     """
 
     where: str
@@ -113,6 +114,16 @@ class Security:
     tls: Tls | None = None
     client_id: str | None = None
     tuning: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def user(self) -> str | None:
+        """The user that brokers derive from this login, or None if only brokers know this user.
+
+        Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
+        """
+        if self.protocol == "PLAINTEXT":
+            return ANONYMOUS
+        return self.credentials.username if isinstance(self.credentials, Password) else None
 
     def context(self) -> ssl.SSLContext:
         """Return the SSL context for `tls`, which must not be None. Raises Invalid if a store cannot be used."""
@@ -128,8 +139,9 @@ def security(
 ) -> Security:
     """Return the checked login from a properties file. `tell` is called with each warning for the operator.
 
-    Raises Invalid for an unusable property. Messages name the file and the property, but never a value that may be
-    secret.
+    Raises Invalid for an unreadable file and for an unusable property. Messages name the file and the property. They
+    can contain the path of a store and the address of a token endpoint, but no other value that kquota does not know,
+    because it may be a secret in the wrong line.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.
@@ -160,12 +172,13 @@ def _asks_by_tls(credentials: Credentials | None) -> bool:
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for a Kafka config provider or its placeholder, because kquota would use the placeholder itself."""
+    """Raise Invalid for a Kafka config provider or its placeholder, because kquota does not replace a placeholder."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
                 f"{where}: {key}: kquota does not support config providers. "
-                "Write the value itself, and run chmod 600 on the file"
+                "Remove each property config.providers…, write each value in place of its placeholder, and run "
+                "chmod 600 on the file"
             )
 
 
@@ -182,7 +195,7 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
                 f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
             )
     if idle := sorted(found.keys() & known - used):
-        tell(f"{where}: security.protocol is {protocol}, so these properties have no effect: {', '.join(idle)}")
+        tell(f"{where}: security.protocol is {protocol}, so kquota does not use {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
         tell(f"{where}: kquota does not use {listed(found, unused)}")
 
@@ -196,7 +209,7 @@ def _credentials(
         )
     mechanism = _one_of(_MECHANISMS, found["sasl.mechanism"], "sasl.mechanism", where)
     if mechanism == "GSSAPI":
-        return _kerberos(found, where)
+        return _kerberos(found, where, environment)
     login = _login(found, where, environment)
     if mechanism == "OAUTHBEARER":
         return _tokens(found, login, where, tell)
@@ -204,19 +217,20 @@ def _credentials(
         raise Invalid(
             f"{where}: sasl.jaas.config is missing. Set it to the login module with the user and the password"
         )
+    place = _place(found)
     if login.name not in ("PlainLoginModule", "ScramLoginModule"):
-        raise Invalid(f"{where}: sasl.jaas.config: {mechanism} needs PlainLoginModule or ScramLoginModule")
+        raise Invalid(f"{where}: {place}: {mechanism} needs the login module PlainLoginModule or ScramLoginModule")
     if login.options.get("tokenauth", "false").lower() == "true":
-        raise Invalid(f"{where}: sasl.jaas.config: kquota does not log in with delegation tokens (tokenauth)")
+        raise Invalid(f"{where}: {place}: kquota does not log in with delegation tokens (tokenauth)")
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
-        raise Invalid(f"{where}: sasl.jaas.config has no {' and no '.join(missing)}")
+        raise Invalid(f"{where}: {place} has no {' and no '.join(missing)}")
     return Password(mechanism=mechanism, username=login.options["username"], password=login.options["password"])
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login from the properties or, without it, from section `KafkaClient` of the JAAS file in `KAFKA_OPTS`.
+    """Return the login in `sasl.jaas.config`. Without this property, return the login in the JAAS file of `KAFKA_OPTS`.
 
-    Returns None if neither has a login.
+    The section of the file is `KafkaClient`. Returns None if there is neither the property nor the section.
     """
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
@@ -224,22 +238,28 @@ def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str])
     return None if file is None else jaas.section(file, "KafkaClient", "KAFKA_OPTS")
 
 
+def _place(found: Mapping[str, str]) -> str:
+    """Return the place of the login that `_login` returns, for messages."""
+    return "sasl.jaas.config" if found.get("sasl.jaas.config") else "the JAAS file in KAFKA_OPTS"
+
+
 def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
     callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
         raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes. It supports only {_OAUTH_CALLBACKS}")
     if login is not None and login.name != "OAuthBearerLoginModule":
-        place = "sasl.jaas.config" if found.get("sasl.jaas.config") else "the JAAS file in KAFKA_OPTS"
         raise Invalid(
-            f"{where}: sasl.mechanism=OAUTHBEARER needs OAuthBearerLoginModule, but the login module is {login.name}. "
-            f"Correct {place}"
+            f"{where}: sasl.mechanism=OAUTHBEARER needs the login module OAuthBearerLoginModule. "
+            f"Correct {_place(found)}"
         )
     options = login.options if login is not None else {}
-    if unsecured := sorted(option for option in options if option.startswith("unsecuredLogin")):
-        raise Invalid(
-            f"{where}: sasl.jaas.config: kquota does not create unsecured OAuth tokens ({unsecured[0]}). {_ENDPOINT}"
-        )
     url = found.get("sasl.oauthbearer.token.endpoint.url")
+    if unsecured := sorted(option for option in options if option.startswith("unsecuredLogin")):
+        also = "" if url else f". {_ENDPOINT}"
+        raise Invalid(
+            f"{where}: {_place(found)}: kquota does not create unsecured OAuth tokens. "
+            f"Remove {', '.join(unsecured)}{also}"
+        )
     if not url:
         raise Invalid(f"{where}: sasl.oauthbearer.token.endpoint.url is missing. {_ENDPOINT}")
     parts = _split(url, where)
@@ -292,19 +312,22 @@ def _client_credentials(
     )
 
 
-def _kerberos(found: Mapping[str, str], where: str) -> Kerberos:
+def _kerberos(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Kerberos:
     if find_spec("gssapi") is None:
         raise Invalid(
             f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "
             "ticket (kinit); kquota does not read a keytab"
         )
-    text = found.get("sasl.jaas.config")
-    options = jaas.login(text, f"{where}: sasl.jaas.config").options if text else {}
+    login = _login(found, where, environment)
+    options = login.options if login is not None else {}
     if options.get("useKeyTab", "false").lower() == "true":
-        raise Invalid(f"{where}: sasl.jaas.config: kquota uses a ticket, not a keytab. Run kinit -kt KEYTAB PRINCIPAL")
+        raise Invalid(
+            f"{where}: {_place(found)}: kquota uses a ticket, not a keytab. Remove useKeyTab=true, and run "
+            "kinit -kt KEYTAB PRINCIPAL"
+        )
     service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
-        raise Invalid(f"{where}: sasl.kerberos.service.name is missing (usually kafka)")
+        raise Invalid(f"{where}: sasl.kerberos.service.name is missing. Set it, usually to kafka")
     return Kerberos(service=service)
 
 
@@ -316,5 +339,5 @@ def _whole(text: str, name: str, least: int, where: str) -> int:
 
 def _one_of(allowed: tuple[str, ...], value: str, name: str, where: str) -> str:
     if value not in allowed:
-        raise Invalid(f"{where}: {name}={value}: must be one of {', '.join(allowed)}")
+        raise Invalid(f"{where}: {name} must be one of {', '.join(allowed)}")
     return value

@@ -42,15 +42,16 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
     allowed = tuple(protocol for protocol in PROTOCOLS if protocol in protocols)
     if not allowed or set(protocols) - {*PROTOCOLS, *_OLD}:
         raise Invalid(
-            f"{where}: {prefix}enabled.protocols={named}: kquota supports only {' and '.join(PROTOCOLS)}. "
+            f"{where}: {prefix}enabled.protocols: kquota supports only {' and '.join(PROTOCOLS)}. "
             "Give one or both of them"
         )
     if set(protocols) & set(_OLD):
-        tell(f"{where}: {prefix}enabled.protocols: kquota uses only {', '.join(allowed)}. The others are not secure")
+        used = " and ".join(allowed)
+        tell(f"{where}: {prefix}enabled.protocols: kquota uses only {used}, because older versions are not secure")
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
         raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
-    algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https").lower()
-    if algorithm not in ("https", ""):
+    algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https")
+    if algorithm.lower() not in ("https", ""):
         raise Invalid(
             f"{where}: {prefix}endpoint.identification.algorithm must be https, or empty for no check of the host name"
         )
@@ -60,7 +61,7 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
     return Tls(
         trust=keystores.trusted(found, prefix, where),
         identity=identity,
-        check_host=algorithm == "https",
+        check_host=algorithm.lower() == "https",
         protocols=allowed,
     )
 
@@ -68,8 +69,8 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
     """Return an SSL context. No decrypted key is written to disk. Raises Invalid for a store that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.minimum_version = _version(wanted.protocols[0])
-    made.maximum_version = _version(wanted.protocols[-1])
+    made.minimum_version = ssl.TLSVersion[wanted.protocols[0].replace(".", "_")]
+    made.maximum_version = ssl.TLSVersion[wanted.protocols[-1].replace(".", "_")]
     made.check_hostname = wanted.check_host
     # Java trusts every certificate in a trust store, including one that is not the root of an authority.
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -124,7 +125,3 @@ def _of_store(error: ssl.SSLError) -> str:
             return "it must hold a certificate and its key in PEM, and the key's password must be correct"
         case _:
             return f"it must hold a certificate and its key, and the key's password must be correct ({error.reason})"
-
-
-def _version(protocol: str) -> ssl.TLSVersion:
-    return ssl.TLSVersion.TLSv1_2 if protocol == "TLSv1.2" else ssl.TLSVersion.TLSv1_3

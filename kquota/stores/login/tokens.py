@@ -17,6 +17,7 @@ from urllib.parse import quote_plus, urlencode
 
 from kquota import bounded
 from kquota.errors import Invalid, Refused, Unreachable
+from kquota.measure import human_duration
 from kquota.stores.login.listening import explained
 from kquota.stores.login.oauth import ClientCredentials, Token, TokenFile, Tokens, shown
 
@@ -28,8 +29,8 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
     """Return a token from its file or from its provider. `trust` is called only when the provider uses TLS.
 
     Raises Unreachable if the provider does not answer, Refused for an answer or a file without a token, and Invalid for
-    an invalid URL or an unreadable token file. No message contains the secret or text from the provider that could
-    repeat it.
+    an invalid URL or an unreadable token file. No message contains the secret, or text from the provider that could
+    repeat the secret.
     """
     match wanted:
         case TokenFile(path=path):
@@ -54,7 +55,8 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
         answer = _within(wanted.seconds, lambda: _posted(wanted, trust))
     except urllib.error.HTTPError as error:
         raise Refused(
-            f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret and scope"
+            f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret, scope and "
+            "sasl.oauthbearer.token.endpoint.url"
         ) from None
     except (OSError, urllib.error.URLError) as error:
         raise Unreachable(f"{where} cannot be reached: {_why(error, wanted)}") from None
@@ -98,7 +100,7 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Return the result of `work`, or raise its error, or TimeoutError after `seconds`.
+    """Return the result of `work`. Raises the error of `work`, or TimeoutError after `seconds`.
 
     A socket's time-out is not enough, because it limits each wait, not the sum.
     """
@@ -132,7 +134,7 @@ def _reason(error: Any) -> str:
 def _why(error: OSError, wanted: ClientCredentials) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
-        return f"no answer within {wanted.seconds:.0f} s"
+        return f"no answer within {human_duration(wanted.seconds)}"
     if isinstance(reason, OSError):
         tls = explained(reason) if wanted.uses_tls else None
         return tls or reason.strerror or str(reason) or type(reason).__name__

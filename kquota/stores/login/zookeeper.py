@@ -34,8 +34,7 @@ def access(
 ) -> Access:
     """Return the login from the two files. Without `sasl_file`, `KAFKA_OPTS` names the JAAS file, as in Kafka's tools.
 
-    `tell` is called with each warning. Raises Invalid for an unusable file. Messages name the file and the setting, but
-    no value that may be secret.
+    `tell` is called with each warning. Raises Invalid for an unusable file. Messages are like those of `security`.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:
@@ -84,7 +83,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
     """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names.
 
     Without `path`, returns None if `KAFKA_OPTS` names no JAAS file, if the file has no such section, or if
-    `zookeeper.sasl.client` is false. Raises Invalid for an unusable login.
+    `zookeeper.sasl.client` is false. Raises Invalid for an unusable login, and for a missing section in `path`.
     """
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
@@ -111,7 +110,7 @@ def _of(login: Login, where: str) -> Digest:
             f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI). Use digest or a certificate"
         )
     if login.name != "DigestLoginModule":
-        raise Invalid(f"{where} needs org.apache.zookeeper.server.auth.DigestLoginModule")
+        raise Invalid(f"{where} needs the login module org.apache.zookeeper.server.auth.DigestLoginModule")
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
         raise Invalid(f"{where} has no {' and no '.join(missing)}")
     return Digest(username=login.options["username"], password=login.options["password"])

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kquota import bounded
-from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, Unreachable
+from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
+from kquota.measure import agreeing
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
-from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared
+from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared, open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
-from kquota.stores.state.log import Forbidden
+from kquota.stores.state.log import Forbidden, Log
 from kquota.terms import wrong_topic_name
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kquota.stores.admin.connection import Wire
     from kquota.stores.record.znodes import ZnodeLock
     from kquota.stores.state.runs import RunFiles
-    from kquota.stores.zookeeper.znode import Operation
+    from kquota.stores.zookeeper.znode import ZnodeOperation
     from kquota.stores.zookeeper.znodes import Znodes
 
 TOPIC: Final = "__kquota_runs"
@@ -49,10 +50,10 @@ class Marker:
 class Choice:
     """The values that decide which record a command uses.
 
-    `name` is the topic's name, `NONE`, or None for the default. `warned` receives each warning. With `writes`, the
-    command writes, so kquota must be able to read a record that this host has used. With `cautious`, the command
-    removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord` receives
-    `waiting`.
+    `name` is the topic's name, `NONE`, or None if the operator chose no record. `warned` receives each warning. With
+    `writes`, the command writes, so kquota must be able to read a record that this host has used. With `cautious`, the
+    command removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord`
+    receives `waiting`.
     """
 
     name: str | None
@@ -70,11 +71,11 @@ class Choice:
 def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
     """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
-    Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. `znodes` opens a session with
-    the ZooKeeper that this host remembers.
+    Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. A command that only reads also
+    gets `Unshared` if it cannot reach the znodes. `znodes` opens a session with the ZooKeeper that this host remembers.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
-    raises Refused for a record that this host has used and that kquota cannot read. With `cautious`, also raises the
+    raises Refused if the record that this host has used is missing or cannot be read. With `cautious`, also raises the
     errors of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
@@ -84,6 +85,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     found = _topic(wire, files, choice, known)
     if found is not None:
         return found
+    _may_be_absent(choice, known)
     still_open = (kept.run for kept in files.every().values() if kept.run.finished is None)
     if any(run.stamp is not None and run.stamp.record == ZOOKEEPER for run in still_open):
         return _znodes_again(known, files, choice, znodes)
@@ -102,13 +104,14 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     from kquota.stores.record.znodes import ZnodeRecord
 
     memory = RecordMemory(files.folder)
-    named = marker(znodes)
     if choice.name == NONE:
         return _chosen_alone(memory.recall(), choice)
+    named = marker(znodes)
     if choice.name is not None and (named is None or named.topic != choice.name):
         there = "no topic" if named is None else f"topic {named.topic}"
-        named_there = f" {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written"
-        raise Refused(_RECORD, named_there)
+        named_there = f" {choice.name}: {MARKER} in ZooKeeper names {there} as the record. Nothing was written. "
+        sets_up = (NextStep.SHARE_RECORD, f" sets up topic {choice.name} as the record")
+        raise Refused(_RECORD, named_there, *(sets_up if named is None else ("Give ", _RECORD, f" {named.topic}")))
     if named is None:
         return ZnodeRecord(znodes, files.cluster_id)
     try:
@@ -118,24 +121,32 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
             f"the runs of this cluster are on record in topic {named.topic}, "
             "which kquota cannot read over the brokers: ",
             error,
-            ". Nothing was written. Give ",
+            ". Nothing was written. Give a login for the brokers with ",
             Parameter("command_config"),
             ", or use ",
             Parameter("bootstrap_server"),
+            " instead of ",
+            Parameter("zookeeper"),
         ) from error
     if found is None:
         raise Refused(
             f"{MARKER} in ZooKeeper names topic {named.topic} as the record of runs, but the topic does not exist. "
             "Nothing was written. To remove the marker, run ",
-            NextStep.UNSHARE_RECORD,
+            StepFor(NextStep.UNSHARE_OTHER, named.topic),
         )
     return found
+
+
+def topic_record(log: Log, name: str, files: RunFiles, waiting: Callable[[str], None] | None = None) -> TopicRecord:
+    """Return the record in the topic `name`. Other processes of this host share the sighting of its lock."""
+    clock = MachineClock()
+    return TopicRecord(log, name, files.cluster_id, Sighting(files.folder / "lock.seen", clock), clock, waiting)
 
 
 def marker(znodes: Znodes) -> Marker | None:
     """Return the content of the marker znode, or None if it does not exist.
 
-    Raises Refused if kquota did not write the znode.
+    Raises Refused if its content is not valid.
     """
     node = znodes.read(MARKER)
     if node is None:
@@ -158,7 +169,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     """Return the address of this cluster's ZooKeeper from the config of a broker.
 
     Returns None on KRaft, or without a live broker. Raises Refused if the broker answers with an error, for example
-    because this user lacks DESCRIBE_CONFIGS on the cluster.
+    because this user lacks DescribeConfigs on the cluster.
     """
     from kquota.settings.resource import BROKERS, Resource
     from kquota.stores.admin.connection import kafka_error
@@ -173,8 +184,8 @@ def zookeeper_of(wire: Wire) -> str | None:
     if code := answer.results[0].error_code:
         raise Refused(
             f"broker {broker} did not report whether this cluster has a ZooKeeper "
-            f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written. kquota needs "
-            "DESCRIBE_CONFIGS on the cluster"
+            f"({kafka_error(code, answer.results[0].error_message)}). Nothing was written. This user "
+            "needs DescribeConfigs on the cluster"
         )
     values = [c.value for result in answer.results for c in result.configs or () if c.name == _ZOOKEEPER]
     return next(filter(None, values), None)
@@ -200,7 +211,7 @@ class DoubleFence:
                 self._topic.must_hold()  # raises Busy if another process has taken over, and names it
                 raise
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ZnodeOperation]:
         self._topic.must_hold()
         return self._lock.operations()
 
@@ -211,7 +222,8 @@ class DoubleFence:
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
     """Return the record in the topic, None if the topic does not exist, or `Unshared` if this user may not see it.
 
-    A command that writes also remembers the topic. Raises Refused as `over_brokers` does.
+    A command that writes also remembers the topic. Raises Refused if this user may not see a topic that this host has
+    used, and the errors of `topic_log.find`.
     """
     from kquota.stores.admin import topic_log
 
@@ -227,30 +239,37 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
             ) from error
         return Unshared("this cluster may have a shared record that this user cannot read: ", error, hidden=True)
     if log is None:
-        if pinned and choice.writes:
-            raise Refused(
-                f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. ",
-                NextStep.SHARE_RECORD,
-                " creates a new one, ",
-                NextStep.UNSHARE_RECORD,
-                " removes the old one from the state of this host, and ",
-                *_ONLY_THIS_HOST,
-            )
-        if pinned:
-            gone = f"topic {choice.topic}: the shared record no longer exists. "
-            choice.warned(KquotaError(gone, NextStep.SHARE_RECORD, " creates a new one"))
-        elif choice.name is not None:
-            absent = f" {choice.name}: the topic does not exist. "
-            raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")
         return None
     if pinned and known.topic_id != log.identity:
         made_again = f"topic {choice.topic} was deleted and created again. Runs of other hosts may be missing from it"
         choice.warned(KquotaError(made_again))
     if choice.writes:
         RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
-    clock = MachineClock()
-    seen = Sighting(files.folder / "lock.seen", clock)
-    return TopicRecord(log, choice.topic, files.cluster_id, seen, clock, choice.waiting)
+    return topic_record(log, choice.topic, files, choice.waiting)
+
+
+def _may_be_absent(choice: Choice, known: Remembered) -> None:
+    """Warn if the missing topic is one that this host has used.
+
+    Raises Refused if the command writes and this host has used the topic, or if `choice` names a topic that this host
+    has not used.
+    """
+    pinned = known.topic == choice.topic
+    if pinned and choice.writes:
+        raise Refused(
+            f"topic {choice.topic}: the shared record of this cluster no longer exists. Nothing was written. ",
+            NextStep.SHARE_RECORD,
+            " creates a new one, ",
+            NextStep.UNSHARE_RECORD,
+            " removes the old one from the state of this host, and ",
+            *_ONLY_THIS_HOST,
+        )
+    if pinned:
+        gone = f"topic {choice.topic}: the shared record no longer exists. "
+        choice.warned(KquotaError(gone, NextStep.SHARE_RECORD, " creates a new one"))
+    elif choice.name is not None:
+        absent = f" {choice.name}: the topic does not exist. "
+        raise Refused(_RECORD, absent, NextStep.SHARE_RECORD, " creates it")
 
 
 def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Callable[[Remembered], Znodes]) -> Shared:
@@ -280,18 +299,21 @@ def _in_the_way(
 
     there = f"ZooKeeper ({known.zookeeper})"
     try:
-        record = ZnodeRecord(znodes(known), files.cluster_id)
-        still = [*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable]
+        still = open_or_unreadable(ZnodeRecord(znodes(known), files.cluster_id))
     except (Unreachable, Refused, Invalid) as error:
         without = (", or ", _RECORD, f" {NONE} if no run is open")
         return (f"runs may be on record in {there}: ", error, *_USE_ZOOKEEPER, *without)
-    return (f"runs are on record in {there}: {', '.join(sorted(still))}", *_USE_ZOOKEEPER) if still else ()
+    if not still:
+        return ()
+    count = agreeing(len(still), "run", "is", "are")
+    return (f"{count} open or unreadable in {there}: {', '.join(still)}", *_USE_ZOOKEEPER)
 
 
 def _chosen_alone(known: Remembered, choice: Choice) -> Unshared:
     if known.topic is not None and choice.writes:
         unused = (
-            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see this run"
+            f" {NONE}: kquota does not use the shared record in topic {known.topic}, so other hosts do not see the "
+            "runs that this command begins or changes"
         )
         choice.warned(KquotaError(_RECORD, unused))
-    return Unshared(_RECORD, f" {NONE} was given")
+    return Unshared(_RECORD, f" is {NONE}")

@@ -56,10 +56,10 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
     """
     document: Mapping[str, Any] = bounded.json_object(data)
     if document["format"] != FORMAT or document["cluster"] != cluster_id:
-        raise ValueError(f"format {document['format']!s:.20}, cluster {document['cluster']!s:.40}")
+        raise ValueError(f"it has format {document['format']!s:.20} and cluster {document['cluster']!s:.40}")
     term, beat = document["term"], document["beat"]
     if type(term) is not int or type(beat) is not int or not 0 < term < _MOST or not 0 < beat < _MOST:
-        raise ValueError("term and beat are not positive numbers")
+        raise ValueError("its term and its beat must be whole numbers from 1 to 2^53 - 1")
     return Lock(term=term, beat=beat, holder=holder_of(document), released=document["released"] is True)
 
 

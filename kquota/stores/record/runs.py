@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from kquota.errors import Busy, KquotaError
+from kquota.errors import Busy, KquotaError, Parameter, Refused
 from kquota.reassign.run import Owner, Run
-from kquota.stores.record.shared import Joined, Shared, Unshared, joined, version_of
+from kquota.stores.record.shared import Joined, Shared, Unshared, ended, joined, ordered, version_of
 from kquota.stores.state.journal import Kept
-from kquota.stores.state.process import me
+from kquota.stores.state.process import me, runs_here
 from kquota.stores.state.runs import RunFiles
 
 
@@ -19,14 +19,14 @@ class PastRuns:
     """The runs on record, newest first, and the ids of runs that cannot be read, with the reasons."""
 
     runs: tuple[Run, ...]
-    unread: Mapping[str, str]
+    unread: Mapping[str, KquotaError]
 
 
 class RecordedRuns:
     """The runs of one cluster. Every write goes first to the journal, and then to the shared record.
 
-    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read or was continued
-    elsewhere.
+    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read, is missing from
+    the record, or was continued elsewhere.
     """
 
     def __init__(self, files: RunFiles, shared: Shared, warned: Callable[[str], None] = lambda _: None) -> None:
@@ -35,29 +35,35 @@ class RecordedRuns:
         self._warned = warned
         self._warned_of: set[str] = set()
         self._latest: dict[str, Run] = {}
+        self._before_unsent: dict[str, Run] = {}
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
         """Lock the journals of this host and the record, so that no other kquota writes.
 
-        Also sends newer versions from the journals to the record, and marks runs that ended elsewhere as ended in the
-        journals. Raises Busy, which names the holder, if a lock is held. With `take_over`, takes the lock of the record
-        even from a holder that may be alive.
+        Also sends newer versions from the journals to the record, and marks runs in the journals as ended if they have
+        ended in the record. Raises Busy, which names the holder, if a lock is held. With `take_over`, takes the lock of
+        the record even from a holder that may be alive.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
+            self._before_unsent.clear()
             found = self._joined()
             for run_id in found.ahead:
                 run = found.runs[run_id]
                 if run_id in found.missing and run.stamp is not None and run.stamp.record == self._shared.identity:
-                    # An earlier attempt failed after it wrote the journal. Another line would look like a new version.
+                    # An earlier attempt wrote the journal and then failed. Another write would look like a new version.
                     self._shared.put(run)
                 else:
                     # The journal names the record, so that a later command over another connection finds the record.
                     self._next(run)
             self._learn_ends(found)
             self._shared.flush()  # the command may fail, and its reads must show these runs
-            yield
-            self._shared.flush()
+            try:
+                yield
+                self._shared.flush()
+            except Busy:
+                self._take_back()
+                raise
 
     @property
     def settled(self) -> bool:
@@ -91,33 +97,36 @@ class RecordedRuns:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of recorded runs that this kquota cannot read. The settings of these runs are unknown."""
+        """The ids of runs in the shared record that this kquota cannot read. The settings of these runs are unknown."""
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
-        """Return all runs, including ended ones, oldest first. Raises Refused if a journal cannot be read."""
-        return _ordered(self._joined(whole=True).runs.values())
+        """Return all runs, including ended ones, oldest first, without those in `unreadable`.
+
+        Raises Refused if a journal cannot be read.
+        """
+        return ordered(self._joined(whole=True).runs.values())
 
     def latest(self, run: Run) -> Run:
-        """Return the run as this process last read or wrote it, even if it has ended."""
+        """Return the run as this process last read or wrote it, even if it has ended, or `run` if it did neither."""
         return self._latest.get(run.id, run)
 
     def past(self, *, whole: bool) -> PastRuns:
-        """Return all readable runs, newest first, and the reason why each other run cannot be read.
+        """Return all readable runs, newest first, and for every other run the reason why it cannot be read.
 
-        Unless `whole`, an ended run without a journal on this host has an empty plan. A large one in ZooKeeper always
-        has an empty plan.
+        An ended run without a journal on this host has an empty plan, unless `whole` is set. A large run of this kind
+        in ZooKeeper has an empty plan even with `whole`.
         """
-        unread: dict[str, str] = {}
+        unread: dict[str, KquotaError] = {}
         found = self._joined_with(self._files.every(unread), whole=whole)
-        unread |= self._shared.unreadable
-        return PastRuns(runs=_ordered(found.runs.values())[::-1], unread=unread)
+        unread |= {name: KquotaError(why) for name, why in self._shared.unreadable.items()}
+        return PastRuns(runs=ordered(found.runs.values())[::-1], unread=unread)
 
     def unfinished(self) -> tuple[Run, ...]:
         """Return the open runs, including those of other hosts, oldest first. Raises Refused if a journal cannot be
         read.
         """
-        return _ordered(run for run in self._joined().runs.values() if run.finished is None)
+        return ordered(run for run in self._joined().runs.values() if run.finished is None)
 
     @property
     def late_seconds(self) -> float:
@@ -125,25 +134,44 @@ class RecordedRuns:
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
-        """Return a description of the command that is writing now on any host, or None if no such command is known."""
+        """Return a description of the command that is writing now, or None if no such command is known.
+
+        With a shared record, the command can run on any host. Without one, it runs on this host.
+        """
+        found = self._shared.writer() or self._files.writer()
+        return None if found is None else str(found)
+
+    def record_writer(self) -> str | None:
+        """Return a description of the command that holds the lock of the shared record, or None if no such command is
+        known. With `take_over`, `hold` takes over only this lock, not that of the journals.
+        """
         found = self._shared.writer()
         return None if found is None else str(found)
+
+    def is_running(self, run: Run) -> bool:
+        """True if the process that began the run is known to run on this host. It need not hold the lock, for example
+        between two waves.
+
+        The process that last wrote the record does not count, because any command can write a run that shares a rate.
+        """
+        return run.owner is not None and runs_here(run.owner)
 
     def begin(self, run: Run) -> None:
         """Write the first version of a run.
 
-        Raises Busy if its id exists or another kquota has taken over, and Refused if the run cannot be written.
+        Raises Busy if its id exists or another kquota has taken over, and Refused if the run cannot be written, or if
+        the record has a version of it that cannot be read.
         """
         if run.id in self._latest:
-            raise Busy(f"run {run.id}: a run of this plan began within the same second. Try again")
+            raise Busy(f"run {run.id}: another run with this id began within the same second. Try again")
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run if necessary: the run changed, another process wrote the last version, the
-        last version belongs to another record, or this host has no journal of the run.
+        """Write the next version of a run if necessary: the run changed, another process wrote the last version to the
+        shared record, the last version belongs to another record, or this host has no journal of the run.
 
         After this write, a version that the previous process wrote only to its own journal cannot become current (see
-        `joined`). Raises Busy if another kquota has taken over, and Refused if the run cannot be written.
+        `joined`). Raises Busy if another kquota has taken over, and Refused like `begin`.
         """
         if run.id not in self._latest:
             self._joined()
@@ -183,11 +211,30 @@ class RecordedRuns:
                 yield replace(kept.run, finished=run.finished, aborting=run.aborting)
 
     def _write(self, run: Run, version: int) -> None:
+        if (why := self._shared.unreadable.get(run.id)) is not None:
+            raise Refused(
+                f"run {run.id}: the record in {self._shared.place} has a version that cannot be read ({why}), so "
+                "kquota does not overwrite it. Use the kquota that wrote it, or ",
+                Parameter("record"),
+                " none for the journals of this host only",
+            )
+        before = self._latest.get(run.id)
+        if before is not None and run.id not in self._shared.unsent:
+            self._before_unsent[run.id] = before
         stamped = self._files.write(run, self._shared.identity, version)
         self._latest[run.id] = stamped
         self._shared.put(stamped)
         if run.finished is not None:
             self._shared.flush()
+
+    def _take_back(self) -> None:
+        """After a takeover, write the last sent version of each unsent run into the journal again, with a new number.
+
+        The new owner may have changed what an unsent version is based on, so this host must not send it later.
+        """
+        for run_id in sorted(self._before_unsent.keys() & self._shared.unsent):
+            version = version_of(self._latest[run_id]) + 1
+            self._latest[run_id] = self._files.write(self._before_unsent[run_id], self._shared.identity, version)
 
     def _joined(self, *, whole: bool = False) -> Joined:
         found = self._joined_with(self._files.every(), whole=whole)
@@ -200,8 +247,8 @@ class RecordedRuns:
         for run_id in found.missing:
             self._tell(
                 run_id,
-                f"run {run_id} is missing in the record in {self._shared.place}, although this host has sent it there. "
-                "The next command that writes sends it again",
+                f"run {run_id} is missing from the record in {self._shared.place}, although this host has sent it "
+                "there. The next command that writes sends the run again",
             )
         for run_id in found.lost:
             self._tell(
@@ -214,15 +261,12 @@ class RecordedRuns:
     def _joined_with(self, local: Mapping[str, Kept], *, whole: bool) -> Joined:
         shared = self._shared.runs(whole=whole)
         unreadable = self._shared.unreadable.keys()
-        ended = sorted((run.begun, run.id) for run in shared.values() if run.finished is not None)
-        oldest = ended[0] if ended and len(ended) + len(unreadable) >= self._shared.keeps else None
+        done = ended(shared.values())
+        full = len(done) + len(unreadable) >= self._shared.keeps
+        oldest = (done[0].begun, done[0].id) if done and full else None
         return joined(local, shared, self._shared.identity, unreadable=unreadable, oldest=oldest)
 
     def _tell(self, run_id: str, line: str) -> None:
         if run_id not in self._warned_of:
             self._warned_of.add(run_id)
             self._warned(line)
-
-
-def _ordered(runs: Iterable[Run]) -> tuple[Run, ...]:
-    return tuple(sorted(runs, key=lambda run: (run.begun, run.id)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
 from kquota.reassign.run import Owner, Run
+from kquota.stores.record.sheet import NOTHING
 from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder
 
@@ -22,7 +23,7 @@ MAYBE_LOST: Final = (Unreachable, Unknown, Incomplete)
 class Shared(Protocol):
     """The runs of one cluster, as all hosts see them.
 
-    Any method can raise Unreachable, and Refused if the login fails.
+    Any method can raise Unreachable if the record does not answer, and Refused if the login fails.
     """
 
     @property
@@ -77,6 +78,10 @@ class Shared(Protocol):
     def flush(self) -> None:
         """Write every run that `put` has not yet written."""
 
+    @property
+    def unsent(self) -> Collection[str]:
+        """The ids of runs whose last version has not reached the record, before `flush` or after Busy."""
+
 
 class Unshared:
     """The absence of a shared record, with the reason. Implements `Shared`."""
@@ -91,6 +96,7 @@ class Unshared:
     late_seconds = 0.0
     keeps = 0
     unreadable: Mapping[str, str] = {}
+    unsent: Collection[str] = ()
 
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
         return nullcontext()
@@ -139,7 +145,8 @@ def joined(
     """Return the current version of each run that this host or the record `identity` has.
 
     `oldest` has the start time and the id of the oldest ended run in the record if the record is full, because kquota
-    may have deleted runs that are older. `unreadable` has the ids of the runs in the record that cannot be read.
+    may have deleted runs that are older. Otherwise it is None. `unreadable` has the ids of the runs in the record that
+    cannot be read.
 
     - A run that has ended in the record has ended.
     - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
@@ -158,7 +165,7 @@ def joined(
     lost: list[str] = []
     for run_id, kept in local.items():
         there, sent = shared.get(run_id), kept.shared.get(identity or "", {})
-        if there is None and run_id in unreadable and sent:
+        if there is None and run_id in unreadable:
             continue
         if there is None:
             never_began = sent.keys() == {1} and version_of(kept.run) == 1
@@ -172,14 +179,7 @@ def joined(
         known, version = version_of(kept.run), version_of(there)
         if there.finished is not None and not there.plan.targets:
             # The record can omit the plans and values of an ended run. The journal still has them.
-            runs[run_id] = replace(
-                there,
-                plan=kept.run.plan,
-                rollback=kept.run.rollback,
-                taken=kept.run.taken,
-                topic_ids=kept.run.topic_ids,
-                handed_over=kept.run.handed_over,
-            )
+            runs[run_id] = replace(there, **{name: getattr(kept.run, name) for name in NOTHING})
         if there.finished is not None or version >= known:
             twice = version == known and _of_another(sent, there)
             if version < known or twice or (sent and version > max(sent) and known > max(sent)):
@@ -193,8 +193,25 @@ def joined(
 
 
 def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
-    """Return True if this host has the same version as the record, but another process wrote the one in the record."""
+    """Return True if another process wrote the version in the record, although this host has sent a version with the
+    same number.
+    """
     return there.stamp is not None and sent.get(there.stamp.version, there.stamp.by) != there.stamp.by
+
+
+def ordered(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Return the runs, oldest first."""
+    return tuple(sorted(runs, key=lambda run: (run.begun, run.id)))
+
+
+def ended(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Return the runs that have ended, oldest first."""
+    return ordered(run for run in runs if run.finished is not None)
+
+
+def open_or_unreadable(record: Shared) -> list[str]:
+    """Return the ids of the runs that are open or cannot be read, sorted."""
+    return sorted([*(run.id for run in record.runs().values() if run.finished is None), *record.unreadable])
 
 
 def version_of(run: Run | None) -> int:

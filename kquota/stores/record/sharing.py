@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, StepFor
+from kquota.measure import agreeing
+from kquota.mutation.topic import Creation
 from kquota.stores.admin import topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record import choose
-from kquota.stores.record.choose import MARKER
-from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.choose import MARKER, topic_record
 from kquota.stores.record.memory import RecordMemory
 from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import ROOT, ZnodeRecord
 from kquota.stores.state.runs import RunFiles
-from kquota.stores.zookeeper.znode import Create, Delete, Operation, SetData
+from kquota.stores.zookeeper.znode import Create, Delete, SetData, ZnodeOperation
 from kquota.stores.zookeeper.znodes import Znodes
+
+_UNREADABLE: Final = "every unreadable run with the version of kquota that wrote it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +32,17 @@ class SharingPlan:
     the marker znode.
     """
 
-    setup: topic_setup.Setup | None
+    setup: Creation | None
     marker: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems because of
-    which the topic may lose or delay records.
+    which the topic may lose or refuse records.
 
     `writer` is the current holder of the lock, if any. `foreign` is the number of Kafka records that kquota ignores. If
-    there are `wrong` problems, the record is not read, so the fields after `weak` are empty.
+    there are `wrong` problems, the record is not read, so the fields after `weak` are None.
     """
 
     identity: str
@@ -45,22 +50,24 @@ class Condition:
     wrong: Sequence[str] = ()
     weak: Sequence[str] = ()
     writer: str | None = None
-    open_runs: Sequence[str] = ()
-    ended_runs: int = 0
-    unreadable: Mapping[str, str] = field(default_factory=dict)
-    foreign: int = 0
+    open_runs: Sequence[str] | None = None
+    ended_runs: int | None = None
+    unreadable: Mapping[str, str] | None = None
+    foreign: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
     """The objects that `unshare` removes: the topic, the marker znode, and the topic in the state of this host.
 
-    A field is False if the object does not exist. `marker` and `memory` are also False if they name another topic.
+    `topic`, `marker` or `memory` is False if the object does not exist. `marker` and `memory` are also False if they
+    name another topic. `ended_runs` is the number of ended runs in the topic.
     """
 
     topic: bool
     marker: bool
     memory: bool
+    ended_runs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ class Sharing:
 
     @property
     def has_default_name(self) -> bool:
-        """True if commands over the brokers find the topic without its name."""
+        """True if the topic has the default name, under which commands over the brokers look for a record."""
         return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:
@@ -85,14 +92,18 @@ class Sharing:
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
+            # The number of partitions cannot be corrected, because Kafka cannot remove partitions.
+            remedy = "Correct its configs, or choose" if found.partitions == 1 else "Choose"
             raise Refused(
                 f"topic {self.topic} exists but cannot hold the record: {'; '.join(wrong)}. Nothing was written. "
-                "Correct the configs of the topic, or choose another name"
+                f"{remedy} another topic with ",
+                Parameter("record"),
             )
         named = None if self.znodes is None else choose.marker(self.znodes)
         if named is not None and named.topic != self.topic:
             raise Refused(
-                f"topic {named.topic} already holds the record of this cluster. Nothing was written. First run ",
+                f"{MARKER} in ZooKeeper names topic {named.topic} as the record of this cluster. Nothing was written. "
+                "First run ",
                 StepFor(NextStep.UNSHARE_OTHER, named.topic),
             )
         if self.znodes is not None and named is None:
@@ -105,7 +116,8 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Returns the runs of the cluster. Raises Incomplete if the topic was created but cannot be used.
+        Returns the runs of the cluster. Raises Incomplete if an error follows the creation of the topic. If the plan
+        creates no topic, raises Busy while another command writes, and Refused if the topic no longer exists.
         """
         if wanted.setup is None:
             return _used(self, wanted)
@@ -113,7 +125,7 @@ class Sharing:
         try:
             return _used(self, wanted)
         except KquotaError as error:
-            created = f". Topic {self.topic} was created. Run the same command again, or undo it with "
+            created = f". Topic {self.topic} was created. Run the same command again, or delete the topic with "
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
     def condition(self) -> Condition | None:
@@ -126,11 +138,13 @@ class Sharing:
             return None
         wrong = topic_setup.wrong(found)
         weak = list(topic_setup.weak(found, len(self.wire.brokers())))
-        sound = Condition(identity=found.identity, replicas=found.replicas, wrong=wrong, weak=weak)
-        log = None if wrong else topic_log.find(self.wire, self.topic)
+        unread = Condition(identity=found.identity, replicas=found.replicas, wrong=wrong, weak=weak)
+        if wrong:
+            return unread
+        log = topic_log.find(self.wire, self.topic)
         if log is None:
-            return sound
-        record = _record(self, log)
+            return None
+        record = topic_record(log, self.topic, self.files)
         runs = record.runs()
         if log.truncated:
             weak.append(
@@ -138,7 +152,7 @@ class Sharing:
             )
         writer = record.writer()
         return replace(
-            sound,
+            unread,
             weak=weak,
             writer=None if writer is None else str(writer),
             open_runs=sorted(run.id for run in runs.values() if run.finished is None),
@@ -147,64 +161,74 @@ class Sharing:
             foreign=log.foreign,
         )
 
-    def removal(self, found: Condition | None) -> Removal:
+    def removal(self) -> Removal:
         """Return what `unshare` would remove. Raises Refused like `unshare`."""
         _must_have_both(self)
-        if found is not None:
-            _must_be_over(self.topic, [*found.open_runs, *found.unreadable])
+        log = topic_log.find(self.wire, self.topic)
+        ended = 0
+        if log is not None:
+            record = topic_record(log, self.topic, self.files)
+            ended = _ended_runs(self.topic, record, RecordedRuns(self.files, record))
         marked = self.znodes is not None and _names(choose.marker(self.znodes), self.topic)
         known = RecordMemory(self.files.folder).recall()
-        return Removal(topic=found is not None, marker=marked, memory=known.topic == self.topic)
+        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
 
     def unshare(self) -> Removal:
         """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns what was removed.
 
         Raises Refused if a run is open or cannot be read, or if the caller did not name the cluster's ZooKeeper. Raises
-        Busy while another command writes, on this or any other host.
+        Busy while another command writes, on this or any other host. Raises Incomplete if it deleted the topic, but not
+        the marker.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)
+        ended = 0
         if log is not None:
-            runs = RecordedRuns(self.files, _record(self, log))
+            record = topic_record(log, self.topic, self.files)
+            runs = RecordedRuns(self.files, record)
             with runs.hold("record unshare"):
-                _must_be_over(self.topic, [*(run.id for run in runs.unfinished()), *runs.unreadable])
+                ended = _ended_runs(self.topic, record, runs)
                 topic_setup.delete(self.wire, self.topic)
-        marked = _unmark(self.znodes, self.topic)
+        try:
+            marked = _unmark(self.znodes, self.topic)
+        except KquotaError as error:
+            if log is None:
+                raise
+            deleted = f". Topic {self.topic} was deleted. Run the same command again to delete {MARKER}"
+            raise Incomplete((error, deleted), [self.topic], [MARKER]) from error
         memory = RecordMemory(self.files.folder)
         known = memory.recall()
         if known.topic == self.topic:
             memory.keep(replace(known, topic=None, topic_id=None))
-        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic)
+        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
 
 
 def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
     log = topic_log.find(at.wire, at.topic)
     if log is None:
         raise Refused(f"topic {at.topic} no longer exists. Run the command again")
-    if at.znodes is not None and wanted.marker:
-        _mark(at.znodes, at.topic, log.identity)
-    runs = RecordedRuns(at.files, _record(at, log))
+    runs = RecordedRuns(at.files, topic_record(log, at.topic, at.files))
     with runs.hold("record share"):
+        if at.znodes is not None and wanted.marker:
+            _mark(at.znodes, at.topic, log.identity)
         memory = RecordMemory(at.files.folder)
         memory.keep(replace(memory.recall(), topic=at.topic, topic_id=log.identity))
     return runs
 
 
-def _record(at: Sharing, log: topic_log.WireLog) -> TopicRecord:
-    clock = MachineClock()
-    return TopicRecord(log, at.topic, at.files.cluster_id, Sighting(at.files.folder / "lock.seen", clock), clock)
-
-
-def _must_be_over(topic: str, still: Sequence[str]) -> None:
-    if still:
+def _ended_runs(topic: str, record: TopicRecord, runs: RecordedRuns) -> int:
+    """Return the number of ended runs in the topic. Raises Refused if a run is open or cannot be read."""
+    if still := [*(run.id for run in runs.unfinished()), *runs.unreadable]:
         names = ", ".join(sorted(still))
         raise Refused(
-            f"topic {topic}: runs are open or unreadable ({names}). End these runs first. ",
+            f"topic {topic}: {agreeing(len(still), 'run', 'is', 'are')} open or unreadable ({names}). First end every "
+            "open run (",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
-            " list them. Nothing was deleted",
+            f" list them), and {_UNREADABLE}. Nothing was deleted",
         )
+    return sum(run.finished is not None for run in record.runs().values())
 
 
 def _must_have_both(at: Sharing) -> None:
@@ -214,18 +238,22 @@ def _must_have_both(at: Sharing) -> None:
         raise Refused(
             f"this cluster keeps its metadata in ZooKeeper ({address}). Also give ",
             Parameter("zookeeper"),
-            ", so that commands over ZooKeeper find the same record. Nothing was written",
+            ", because commands over ZooKeeper find the record through a znode. Nothing was written",
         )
 
 
 def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     record = ZnodeRecord(znodes, cluster_id)
-    still = [run.id for run in record.runs().values() if run.finished is None] + list(record.unreadable)
+    still = open_or_unreadable(record)
     if not still and (writer := record.writer()) is not None:
         raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
     if still:
-        runs = f"runs are on record in ZooKeeper: {', '.join(sorted(still))}. End them first, with "
-        raise Refused(runs, Parameter("zookeeper"), ". Nothing was written")
+        raise Refused(
+            f"{agreeing(len(still), 'run', 'is', 'are')} open or unreadable in ZooKeeper ({', '.join(still)}). First "
+            "end every open run with ",
+            Parameter("zookeeper"),
+            f", and {_UNREADABLE}. Nothing was written",
+        )
 
 
 def _mark(znodes: Znodes, topic: str, identity: str) -> None:
@@ -233,7 +261,7 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
     if znodes.read(ROOT) is None:
         znodes.committed([Create(path=ROOT, data=b"")])
     node = znodes.read(MARKER)
-    write: Operation = Create(path=MARKER, data=data)
+    write: ZnodeOperation = Create(path=MARKER, data=data)
     if node is not None:
         write = SetData(path=MARKER, data=data, version=node.version)
     if not znodes.committed([write]):

@@ -1,4 +1,4 @@
-"""One run in the shared record: a small JSON sheet, and its large fields as separate parts, named by their hash."""
+"""One run in the shared record: a small JSON sheet, and a separate part for each large field, named by its hash."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
 
 FORMAT: Final = 2
-"""The format that kquota writes. In format 1, `handed_over` was {topic: [partitions]}. kquota still reads it."""
-_READ: Final = (1, FORMAT)
+"""The version of the format. A sheet of another version is unreadable."""
 LARGE: Final = 20_000
-"""A field with more bytes of JSON, except those in `_WHOLE`, becomes a part, because a part is written once and not
-with every version.
+"""A field with more bytes of JSON becomes a part, unless it is in `_WHOLE`. A part is written once, and not with every
+version.
 """
 LARGEST: Final = 100 * 2**20
-"""The largest field, in bytes. A plan of a million partitions has 90 MB, so a larger field is not valid."""
+"""The largest field, in bytes. A plan of a million partitions takes 90 MB, so a larger field is not valid."""
 LARGEST_PARTS: Final = 4 * LARGEST
 """The largest total size, in bytes, of the parts of one run before compression."""
 LARGEST_SHEET: Final = 900_000
+PART_BYTES: Final = 700_000
+"""The largest chunk of a part, in bytes. By default, a topic's batch and a ZooKeeper transaction hold at most 1 MB."""
 _DIGEST: Final = re.compile("[0-9a-f]{32}")
 
 
-_NOTHING: Final = {
+NOTHING: Final = {
     "plan": {"partitions": []},
     "rollback": {"partitions": []},
     "taken": [],
@@ -40,8 +41,6 @@ _NOTHING: Final = {
 """Empty values for the fields that are slow to read and, in an ended run, rarely needed."""
 
 
-_BY_TOPIC: Final = ("topic_ids", "handed_over")
-"""Fields whose keys are topics: `handed_over` only in format 1."""
 _WHOLE: Final = ("course",)
 """Fields that never become a part, because the list of ended runs needs them. Their size is bounded."""
 
@@ -66,12 +65,15 @@ class Encoded:
     parts: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False) -> Encoded:
-    """Encode a run for the record, without the parts that are `known` to be stored. The run must have a stamp."""
+def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False, *, whole: bool = True) -> Encoded:
+    """Encode a run for the record, without the parts that are `known` to be stored. The run must have a stamp.
+
+    Unless `whole`, the fields in `NOTHING` are empty.
+    """
     assert run.stamp is not None
     parts: dict[str, bytes] = {}
     fields: dict[str, Any] = {}
-    for name, value in run_fields.written(run).items():
+    for name, value in (run_fields.written(run) | ({} if whole else NOTHING)).items():
         text = json.dumps(value, separators=(",", ":")).encode()
         if len(text) <= LARGE or name in _WHOLE:
             fields[name] = value
@@ -87,22 +89,22 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
 def decode(
     data: bytes, run_id: str, cluster_id: str, part: Callable[[str], bytes | None], *, whole: bool = True
 ) -> Sheet:
-    """Decode the sheet of the run `run_id`. Unless `whole`, the fields in `_NOTHING` are empty for an ended run.
+    """Decode the sheet of the run `run_id`. Unless `whole`, the fields in `NOTHING` are empty for an ended run.
 
-    Raises Unreadable with the reason.
+    Raises Unreadable, with the reason, if the sheet or a part that it needs is not valid.
     """
     try:
         if len(data) > LARGEST_SHEET:
             raise Unreadable(f"it has {len(data):,} bytes, more than {LARGEST_SHEET:,}")
         document = bounded.json_object(data)
-        if document["format"] not in _READ:
-            raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {_READ[0]} and {FORMAT}")
+        if document["format"] != FORMAT:
+            raise Unreadable(f"it has format {document['format']!s:.20}, and this kquota reads {FORMAT}")
         if document["cluster"] != cluster_id:
             raise Unreadable(f"it belongs to another cluster ({document['cluster']!s:.40})")
         fields = dict(document["run"])
         parts = {name: _digest(value["part"]) for name, value in fields.items() if _is_part(name, value)}
         if fields["finished"] is not None and not whole:
-            fields |= _NOTHING
+            fields |= NOTHING
         else:
             fields |= _joined(parts, part)
         run = run_fields.run_of([fields], run_fields.stamp_of(document))
@@ -113,11 +115,18 @@ def decode(
     return Sheet(run=run, parts=tuple(parts.values()))
 
 
+def chunks(data: bytes) -> list[tuple[int, bytes]]:
+    """Return the numbered chunks of a part in the order to write them. Chunk 0 is last, because it shows that the part
+    is complete.
+    """
+    return [(start // PART_BYTES, data[start : start + PART_BYTES]) for start in range(0, len(data), PART_BYTES)][::-1]
+
+
 def _is_part(name: str, value: Any) -> bool:
-    """Return True for a reference to a part. The only topic of a run can have the name `part`."""
+    """Return True for a reference to a part, but not for the topic ids of a run whose only topic is named `part`."""
     if not isinstance(value, dict) or value.keys() != {"part"}:
         return False
-    return name not in _BY_TOPIC or (isinstance(value["part"], str) and _DIGEST.fullmatch(value["part"]) is not None)
+    return name != "topic_ids" or (isinstance(value["part"], str) and _DIGEST.fullmatch(value["part"]) is not None)
 
 
 def _digest(value: Any) -> str:

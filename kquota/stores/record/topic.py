@@ -22,21 +22,22 @@ from kquota.stores.record.lease import (
     Sighting,
     lock_of,
 )
+from kquota.stores.record.shared import ended
 from kquota.stores.record.sheet import Sheet, Unreadable
 from kquota.stores.state import run_fields
-from kquota.stores.state.log import Entry, Item, Log, Stale
+from kquota.stores.state.log import Item, KeyAndValue, Log, Stale
 from kquota.stores.state.process import Holder, holder
 
 LOCK: Final = "lock"
 _RUN: Final = "run/"
 _PART: Final = "part/"
-_PART_BYTES: Final = 700_000
-"""The largest size of one chunk of a part, in bytes. By default, a topic accepts batches of about a million bytes."""
 _ENDED: Final = 50
 """The number of newest ended runs to keep, so that other hosts and reports can read them."""
 _LOOK_SECONDS: Final = 1.0
 _FRESH_SECONDS: Final = 1.0
-"""The seconds for which the lock holder reuses its last reading, because no other kquota appends in the meantime."""
+"""The seconds for which the lock holder reuses its last reading. Another kquota appends in the meantime only if it
+takes over, and `Log.append` then fails.
+"""
 
 
 class TopicRecord:
@@ -69,6 +70,7 @@ class TopicRecord:
         self._late_until = 0.0
         self._unreadable: dict[str, str] = {}
         self._sheets: dict[str, tuple[tuple[int, bool], Sheet]] = {}
+        self.unsent: set[str] = set()
 
     @property
     def identity(self) -> str:
@@ -85,6 +87,7 @@ class TopicRecord:
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
         self._take(doing, take_over=take_over)
+        self.unsent.clear()
         try:
             yield
         finally:
@@ -137,15 +140,23 @@ class TopicRecord:
         return found
 
     def put(self, run: Run) -> None:
-        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{_PART}{run.id}/{digest}/0" in self._items)
+        def known(digest: str) -> bool:
+            item = self._items.get(f"{_PART}{run.id}/{digest}/0")
+            return item is not None and item.value is not None  # a deleted part stays as an item without a value
+
+        encoded = sheet.encode(run, self._cluster_id, known)
         if len(encoded.sheet) > sheet.LARGEST_SHEET:
-            raise Refused(f"run {run.id} is too large for a record ({len(encoded.sheet):,} bytes). Split the plan")
+            sizes = f"{len(encoded.sheet):,} bytes, at most {sheet.LARGEST_SHEET:,}"
+            raise Refused(f"run {run.id} is too large for the record in {self.place} ({sizes}). Split the plan")
         for digest, data in encoded.parts.items():
-            chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-            # Write the first chunk last, because it shows that the part is complete and how many chunks the part has.
-            for n, chunk in reversed(list(enumerate(chunks))):
+            chunks = sheet.chunks(data)
+            for n, chunk in chunks:
                 self._append([(f"{_PART}{run.id}/{digest}/{n}", b"%d\n" % len(chunks) + chunk)])
-        self._append([(f"{_RUN}{run.id}", encoded.sheet)])
+        try:
+            self._append([(f"{_RUN}{run.id}", encoded.sheet)])
+        except Busy:
+            self.unsent.add(run.id)
+            raise
         if run.finished is not None:
             self._clear_away()
 
@@ -153,7 +164,10 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Return the sheet of a run. Decodes it again only if `item` or `whole` has changed. Raises Unreadable."""
+        """Return the sheet of a run. Decodes it again only if `item` or `whole` has changed.
+
+        Raises Unreadable if the key or the sheet is not valid.
+        """
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -175,10 +189,12 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete the oldest ended runs, and parts that no remaining sheet lists. Unreadable runs keep their parts."""
+        """Delete the ended runs except the newest `_ENDED`, and the parts that no remaining sheet lists.
+
+        Unreadable runs keep their parts.
+        """
         runs = self.runs()
-        ended = sorted((run for run in runs.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
-        forgotten = {run.id for run in ended[:-_ENDED]}
+        forgotten = {run.id for run in ended(runs.values())[:-_ENDED]}
         needed = {
             f"{i}/{digest}" for i, (_, read) in self._sheets.items() if i not in forgotten for digest in read.parts
         }
@@ -234,7 +250,7 @@ class TopicRecord:
             )
         if not before:
             self._waiting(
-                f"{found.holder} holds the lock of this cluster. Waiting {left:.0f} s for its heartbeat "
+                f"{found.holder} holds the lock of this cluster. Waiting up to {left:.0f} s for its heartbeat "
                 "(press Ctrl-C to stop waiting)"
             )
         self._clock.sleep(min(left, _LOOK_SECONDS))
@@ -250,7 +266,7 @@ class TopicRecord:
                 self._log.offer([(LOCK, released.written(self._cluster_id))])
         self._mine = None
 
-    def _append(self, entries: list[Entry]) -> None:
+    def _append(self, entries: list[KeyAndValue]) -> None:
         """Append the entries and a beat in one batch. Raises Busy if another kquota has taken over."""
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
@@ -267,7 +283,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if another process held the lock at the last reading. `append` detects only later changes."""
+        """Raise Busy if another process held the lock at the last reading. `Log.append` detects only later changes."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()
@@ -287,8 +303,8 @@ class TopicRecord:
             if forced:
                 return None
             raise Refused(
-                f"{self.place}: the lock cannot be read ({type(error).__name__}: {error!s:.200}). A newer kquota or "
-                "another program wrote this lock"
+                f"{self.place}: the lock cannot be read ({type(error).__name__}: {error!s:.200}). A newer kquota, a "
+                "kquota for another cluster or another program wrote this lock"
             ) from error
 
     def _read(self) -> None:

@@ -9,30 +9,24 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from kquota.errors import Busy, KquotaError, Unreachable
-from kquota.reassign.plan import Plan
-from kquota.reassign.run import Run, Stamp
+from kquota.reassign.run import Run
 from kquota.stores.record import sheet
-from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER
+from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, ended
 from kquota.stores.record.sheet import Unreadable
 from kquota.stores.state import run_fields
 from kquota.stores.state.process import Holder, holder, holder_of
-from kquota.stores.zookeeper.znode import Check, Create, Delete, Node, Operation, SetData, json_in
+from kquota.stores.zookeeper.znode import Check, Create, Delete, Node, SetData, ZnodeOperation, json_in
 from kquota.stores.zookeeper.znodes import Znodes
 
 ROOT: Final = "/kquota"
 LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
-_PART_BYTES: Final = 700_000
-"""The largest size of one chunk of a part (a large field of a run), in bytes. A transaction has at most 1 MB, including
-paths and ACLs.
-"""
 _TRIES: Final = 4
 """Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time."""
 _NEW_SESSION_LOOKS: Final = 10
@@ -67,7 +61,7 @@ class ZnodeLock:
         finally:
             self._release()
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ZnodeOperation]:
         if self._mine is None:
             return ()
         self.check(self._znodes.read(LOCK))
@@ -77,7 +71,7 @@ class ZnodeLock:
         return None
 
     @property
-    def fence(self) -> tuple[Operation, ...]:
+    def fence(self) -> tuple[ZnodeOperation, ...]:
         """The operations that fail unless this process still holds the lock, and has held it without a gap."""
         return Check(path=LOCK, version=0), Check(path=ROOT, version=self._term)
 
@@ -85,10 +79,15 @@ class ZnodeLock:
         """Raise Busy if this process took the lock and `node` is not its lock."""
         if self._mine is not None and (node is None or node.data != self._mine):
             now = "now free" if node is None else f"now held by {_holder(node)}"
-            raise Busy(f"the ZooKeeper session ended, so its lock was released ({now}). Nothing more is written")
+            raise Busy(
+                "this kquota lost its lock in ZooKeeper, because its session ended or another kquota took over. "
+                f"The lock is {now}. Nothing more is written"
+            )
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock. Without `take_over`, raises Busy if another process holds the lock and may be alive."""
+        """Take the lock and return `data`. Without `take_over`, raises Busy if another process holds the lock and may
+        be alive. Also raises Busy if other processes change the lock during each of `_TRIES` attempts.
+        """
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # `/kquota` is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
@@ -130,6 +129,7 @@ class ZnodeRecord:
         self._lock = ZnodeLock(znodes)
         self._versions: dict[str, int] = {}
         self._parts: dict[str, set[str]] = {}
+        """The names of the chunks in each run's parts when they were last listed. Other kquotas may add more."""
         self._staged: dict[str, bytes | None] = {}
         self._unreadable: dict[str, str] = {}
 
@@ -192,13 +192,17 @@ class ZnodeRecord:
         return found
 
     def put(self, run: Run) -> None:
-        stored = self._parts.setdefault(run.id, set(self._znodes.children(f"{_PARTS}/{run.id}")))
-        if run.finished is not None and stored:
-            run = _stripped(run)
-        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{digest}-0" in stored)
+        stored = self._listed(run.id)
+        # Other hosts only need to see the end of a large run, so its plans and values are left out.
+        whole = run.finished is None or not stored
+        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{digest}-0" in stored, whole=whole)
         for digest, data in encoded.parts.items():
             self._store(run.id, digest, data)
         self._staged[run.id] = encoded.sheet
+
+    @property
+    def unsent(self) -> Collection[str]:
+        return self._staged.keys()
 
     def flush(self) -> None:
         if self._staged and (operations := self.operations()):
@@ -207,7 +211,7 @@ class ZnodeRecord:
                 raise Busy("another kquota is writing to the same runs. Try again later")
             self.committed()
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ZnodeOperation]:
         names = sorted({*self._versions, *self._staged})
         if not self._lock.held:
             return ()
@@ -230,37 +234,38 @@ class ZnodeRecord:
     def _read(self, name: str, node: Node, *, whole: bool) -> Run:
         if not run_fields.is_run_id(name):
             raise Unreadable("its name is not a run id")
-        document = json_in(node.data)
-        if "format" not in document and document.get("version") == 1:
-            return _of_version_1(document, name)
         return sheet.decode(node.data, name, self._cluster_id, lambda d: self._part(name, d), whole=whole).run
 
+    def _listed(self, run_id: str) -> set[str]:
+        self._parts[run_id] = set(self._znodes.children(f"{_PARTS}/{run_id}"))
+        return self._parts[run_id]
+
     def _part(self, run_id: str, digest: str) -> bytes | None:
-        there = self._parts.setdefault(run_id, set(self._znodes.children(f"{_PARTS}/{run_id}")))
+        there = self._parts.get(run_id, set())
+        if f"{digest}-0" not in there:
+            there = self._listed(run_id)
         paths = [f"{_PARTS}/{run_id}/{digest}-{n}" for n in range(sum(one.startswith(f"{digest}-") for one in there))]
-        if len(paths) * _PART_BYTES > 2 * sheet.LARGEST:
+        if len(paths) * sheet.PART_BYTES > 2 * sheet.LARGEST:
             return None
         nodes = self._znodes.read_all(paths)
         chunks = [node.data for path in paths if (node := nodes[path]) is not None]
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
 
     def _store(self, run_id: str, digest: str, data: bytes) -> None:
-        """Write a part, before the run's document that names it. A part left by another attempt has the same bytes."""
+        """Write a part before the sheet that lists it. A part that an earlier attempt left has the same bytes."""
         folder = f"{_PARTS}/{run_id}"
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])
-        chunks = [data[n : n + _PART_BYTES] for n in range(0, len(data), _PART_BYTES)]
-        # Write the first chunk last, because it shows that the part is complete.
-        for n, chunk in reversed(list(enumerate(chunks))):
+        for n, chunk in sheet.chunks(data):
             self._znodes.committed([Create(path=f"{folder}/{digest}-{n}", data=chunk)])
             self._parts[run_id].add(f"{digest}-{n}")
 
     def _clear_away(self, found: Mapping[str, Run]) -> None:
         """Delete the parts of ended runs at once, and the oldest ended runs with the next transaction."""
-        ended = sorted((run for run in found.values() if run.finished is not None), key=lambda run: (run.begun, run.id))
-        for run in ended[:-_ENDED]:
+        done = ended(found.values())
+        for run in done[:-_ENDED]:
             self._staged.setdefault(run.id, None)
-        still_open = found.keys() - {run.id for run in ended} | self._unreadable.keys()
+        still_open = found.keys() - {run.id for run in done} | self._unreadable.keys()
         begun = {name for name, data in self._staged.items() if data is not None}  # their parts are already there
         for name in self._znodes.children(_PARTS):
             if name not in still_open | begun:
@@ -269,10 +274,15 @@ class ZnodeRecord:
                     self._znodes.committed([Delete(path=f"{_PARTS}/{name}/{part}", version=0)])
                 self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])
 
-    def _one(self, name: str, path: str, node: Node | None) -> list[Operation]:
-        """Return the operations of a transaction for one run. Raises Busy if another kquota has written the run."""
+    def _one(self, name: str, path: str, node: Node | None) -> list[ZnodeOperation]:
+        """Return the operations of a transaction for one run.
+
+        Raises Busy if another kquota has written the run, or if its znode was deleted.
+        """
         held = self._versions.get(name)
-        if (None if node is None else node.version) != held:
+        if node is None and held is not None:
+            raise Busy(f"run {name}: its znode {path} was deleted. Nothing more is written")
+        if node is not None and node.version != held:
             raise Busy(f"run {name} was taken over by {_writer(node)}. Nothing more is written")
         if name not in self._staged:
             return [] if held is None else [Check(path=path, version=held)]
@@ -282,44 +292,11 @@ class ZnodeRecord:
         return [Create(path=path, data=data) if held is None else SetData(path=path, data=data, version=held)]
 
 
-def _stripped(run: Run) -> Run:
-    """Return a large ended run without its plans and values, because other hosts only need to see its end."""
-    nothing = Plan(targets={})
-    return replace(run, plan=nothing, rollback=nothing, taken={}, topic_ids={}, handed_over=frozenset())
-
-
-def _of_version_1(document: Mapping[str, Any], name: str) -> Run:
-    """Decode a run that kquota 0.1 left open. Raises Unreadable if it is not valid, if it is another run than `name`,
-    or if its plan is only in a journal.
-    """
-    if document.get("run") is None:
-        host = _holder_in(document).owner.host
-        raise Unreadable(f"its plan is only in a journal on host {host}. Continue the run there")
-    try:
-        steps = document["steps"]
-        if type(steps) is not int or not 0 <= steps < 2**31:
-            raise ValueError(f"{str(steps)[:40]!r} is not a number of steps")
-        run = run_fields.run_of([document["run"]], Stamp(version=max(1, steps)))
-    except run_fields.NOT_A_RUN as error:
-        raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
-    if run.id != name:
-        raise Unreadable(f"it contains another run ({run.id})")
-    return run
-
-
 def _holder(node: Node) -> Holder:
     return holder_of(json_in(node.data))
 
 
-def _holder_in(document: Mapping[str, Any]) -> Holder:
-    found = document.get("holder")
-    return holder_of(found if isinstance(found, dict) else {})
-
-
-def _writer(node: Node | None) -> str:
+def _writer(node: Node) -> str:
     """Return a description of the process that last wrote a run's znode."""
-    document = json_in(node.data) if node is not None else {}
-    if "format" not in document:
-        return str(_holder_in(document))
-    by = document.get("by")
+    by = json_in(node.data).get("by")
     return str(holder_of({**by, "doing": "move"} if isinstance(by, dict) else {}))

@@ -23,7 +23,7 @@ _MOST_SECONDS: Final = 1e12
 def text(value: Any, longest: int = LONGEST_TEXT) -> str:
     """Return the value if it is a string of at most `longest` characters."""
     if not isinstance(value, str) or len(value) > longest:
-        raise ValueError(f"{str(value)[:40]!r} is not a string of at most {longest:,} characters")
+        raise ValueError(f"{value!r:.40} is not a string of at most {longest:,} characters")
     return value
 
 

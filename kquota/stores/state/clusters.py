@@ -35,18 +35,13 @@ class NamedCluster:
     confirm: bool
 
 
-def config_file(environment: Mapping[str, str]) -> Path:
-    """Return the path of `config.toml` in kquota's config folder."""
-    return folders.config(environment) / "config.toml"
-
-
 def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     """Return the table `[clusters.NAME]`.
 
     Relative paths of login files start at the folder of `config.toml`. Raises Invalid if the file or the table is
     missing, or if the file or any of its tables is not valid. The message names the file and the problem.
     """
-    path = config_file(environment)
+    path = folders.config(environment) / "config.toml"
     clusters = _clusters(path)
     if name not in clusters:
         known = f"The file defines {', '.join(sorted(clusters))}" if clusters else "The file defines no cluster"
@@ -55,7 +50,7 @@ def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
         _check(entry, f"{path}: [clusters.{other}]")
     found = dict(clusters[name])
     confirm = found.pop(CONFIRM, False)
-    options = {key: _placed(key, value, path.parent) for key, value in found.items()}
+    options = {key: _placed(key, value, path.parent, f"{path}: [clusters.{name}]") for key, value in found.items()}
     return NamedCluster(options=options, confirm=confirm)
 
 
@@ -95,7 +90,7 @@ def _check(entry: object, where: str) -> None:
             if _SECRET.search(key):
                 raise Invalid(
                     f"{where}: {key!r}: this file must not hold secrets. "
-                    "Put them into the file of command-config, and run chmod 600 on it"
+                    f"Put them into a login file ({', '.join(FILES)}), and run chmod 600 on it"
                 )
             raise Invalid(f"{where}: {key!r} is not a valid key. Valid keys: {', '.join(_KEYS)}")
         if key == CONFIRM:
@@ -113,5 +108,11 @@ def _check(entry: object, where: str) -> None:
             raise Invalid(f"{where}: {key} is valid only with zookeeper")
 
 
-def _placed(key: str, value: str, folder: Path) -> str:
-    return str(folder / Path(value).expanduser()) if key in FILES else value
+def _placed(key: str, value: str, folder: Path, where: str) -> str:
+    if key not in FILES:
+        return value
+    try:
+        return str(folder / Path(value).expanduser())
+    except RuntimeError:
+        user = value.partition("/")[0]
+        raise Invalid(f"{where}: {key}: the home folder {user} is unknown. Write an absolute path") from None

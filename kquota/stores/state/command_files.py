@@ -21,7 +21,7 @@ _ALIVE: Final = "alive"
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """Yield a new folder in `TMPDIR`, and delete it afterwards.
+    """Yield a new folder in the system's folder for temporary files (`TMPDIR`), and delete it afterwards.
 
     Also deletes the folders of killed commands, because the files of Spark in them would fill the disk.
     """

@@ -37,6 +37,7 @@ def written(course: Course) -> dict[str, Any]:
             }
             for one in course.changes
         ],
+        **({"changes_dropped": course.changes_dropped} if course.changes_dropped else {}),
     }
 
 
@@ -80,4 +81,5 @@ def _valid(document: Any) -> Course:
             )
             for one in changes
         ),
+        changes_dropped=values.count(document.get("changes_dropped")) or 0,
     )

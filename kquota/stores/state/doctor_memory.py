@@ -11,6 +11,7 @@ from typing import Final
 
 from kquota import bounded, durable
 from kquota.errors import Parameter, Refused
+from kquota.settings import throttled_lists
 from kquota.settings.resource import Setting
 from kquota.stores.state.checked_values import moment, setting_of
 from kquota.throttle.doctor import Sightings
@@ -39,7 +40,7 @@ class SightingsFile:
                 for text in group["values"]:
                     name, _, value = text.partition(" ")
                     setting = setting_of({**group, "name": name})
-                    values = value.split(",") if setting.is_list else [value]
+                    values = throttled_lists.entries(value) if setting.is_list else (value,)
                     first.setdefault(setting, {}).update(dict.fromkeys(values, at))
             return Sightings(at=moment(document["at"]), first=first)
         except FileNotFoundError:
@@ -52,8 +53,8 @@ class SightingsFile:
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the stored findings. If there are more than `recall` reads, store those that were seen first. The
-        others then count as new.
+        """Replace the stored findings. If there are more than `recall` can read, store only those that were seen first.
+        The others then count as new. Raises Refused if the file cannot be written.
         """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
@@ -74,7 +75,7 @@ class SightingsFile:
 
 def _document(at: datetime, found: Sequence[tuple[datetime, Setting, str]]) -> bytes:
     """Return the text of the file. Findings with the same time and key are in one group, and the entries of one list
-    are in one text, because each of 100,000 findings would otherwise repeat them.
+    are in one text, because each of 100,000 findings would otherwise repeat the time, the key and the name.
     """
     groups: dict[tuple[datetime, str, str], dict[Setting, list[str]]] = {}
     for first_seen, setting, value in found:

@@ -1,8 +1,8 @@
 """The partitions of a run that were handed over, as JSON values.
 
-A partition is written as its position among the sorted partitions of the plan and the rollback plan, and positions as
-ranges: "0-4999,5002". A run can have a version for each of its partitions, so a change has only the partitions that
-were added.
+A partition is written as its position among the sorted partitions of the plan and the rollback plan. Positions are
+written as ranges, for example "0-4999,5002". A run can have as many versions as partitions, so a change usually has
+only the partitions that were added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kquota.reassign.run import Run
-from kquota.stores.state import checked_values as values
 from kquota.terms import TopicPartition
 
 _WHOLE: Final = "handed_over"
@@ -27,10 +26,10 @@ def written(run: Run) -> dict[str, str]:
 
 
 def changed(before: Run, after: Run) -> dict[str, str]:
-    """Return the partitions that change `before` to `after`, two versions of the same run.
+    """Return the partitions that were added between two versions (`before` and `after`) of the same run.
 
-    All partitions are written again if a plan has changed, because the positions then differ, or if a partition was
-    removed.
+    All partitions are written again if a partition was removed, or if a plan has changed, because the positions then
+    differ.
     """
     if (before.plan, before.rollback) != (after.plan, after.rollback) or before.handed_over - after.handed_over:
         return written(after)
@@ -39,18 +38,16 @@ def changed(before: Run, after: Run) -> dict[str, str]:
 
 
 def latest(documents: Sequence[Mapping[str, Any]], run: Run) -> frozenset[TopicPartition]:
-    """Return the partitions from a document of `written` and those of `changed` after it. `run` has the last plans.
+    """Return the partitions from the last document of `written` and all later documents of `changed`. `run` has the
+    last plans.
 
     Raises ValueError, KeyError, TypeError or AttributeError for an invalid document. No partition may be added twice,
     so the time is proportional to the length of the documents and the plans.
     """
     last = max(number for number, document in enumerate(documents) if _WHOLE in document)
-    whole, partitions = documents[last][_WHOLE], _partitions(run)
-    if isinstance(whole, dict):  # before version 4 of the journal
-        found = {TopicPartition(values.topic(name), values.number(n)) for name, those in whole.items() for n in those}
-    else:
-        found = set()
-        _add(found, whole, partitions)
+    partitions = _partitions(run)
+    found: set[TopicPartition] = set()
+    _add(found, documents[last][_WHOLE], partitions)
     for document in documents[last:]:
         _add(found, document.get(_ADDED, ""), partitions)
     return frozenset(found)

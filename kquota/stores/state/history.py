@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import io
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from kquota import bounded, durable
-from kquota.errors import Busy, Invalid, NextStep, Refused
+from kquota.errors import Busy, Incomplete, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.text_file import is_folder, looking_at
@@ -51,7 +52,7 @@ def listing(paths: Iterable[Path]) -> Listing:
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """Return the snapshots of a folder that can be deleted, because they are compacted and not the newest of a cluster.
+    """Return the snapshots to delete in a folder: each compacted snapshot, unless it is the newest of its cluster.
 
     `held` has the keys of the compacted snapshots. `newest` needs the newest snapshot of each cluster, because it reads
     only snapshot files.
@@ -76,7 +77,7 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
         names = ", ".join(clusters)
-        raise Invalid(f"the snapshots are of {len(clusters)} clusters ({names}). Give snapshots of only one cluster")
+        raise Invalid(f"contains snapshots of {len(clusters)} clusters ({names}). Give snapshots of only one cluster")
     return max(found.waiting.items(), key=lambda item: item[1])
 
 
@@ -88,7 +89,7 @@ def lines(path: Path) -> Generator[bytes]:
             with gzip.open(raw) if packed else contextlib.nullcontext(raw) as file:
                 yield from bounded.lines(cast(BinaryIO, file))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise Invalid(f"{path}: cannot be read: {error}") from error
+        raise Invalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def check_snapshots(paths: Iterable[Path]) -> None:
@@ -107,10 +108,10 @@ class HistoryBatch:
     unfinished: Path
 
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
-        """Create one batch from the tables' files, `cluster=…/date=…/*.parquet`, with a single rename.
+        """Create one batch from the tables' files (`cluster=…/date=…/*.parquet`) with a single rename.
 
         After a power failure, the history has either the whole batch or no part of it. Returns the path of the batch.
-        Raises Refused if it cannot be written.
+        Raises Refused if it cannot be written, and Incomplete if a power failure could still remove it.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
         batch = self.unfinished / "batch"
@@ -125,10 +126,18 @@ class HistoryBatch:
                 durable.sync(each)
             place.parent.mkdir(exist_ok=True)
             batch.rename(place)
-            for folder in (place.parent, place.parent.parent, self.directory):
-                durable.sync(folder)
         except OSError as error:
             raise _unwritable(place, error) from error
+        for folder in (place.parent, place.parent.parent, self.directory):
+            try:
+                durable.sync(folder)
+            except OSError as error:
+                raise Incomplete(
+                    f"{place}: the batch is in the history, but {folder} could not be synced ({error.strerror}), so a "
+                    "power failure may remove the batch. Check the disk before you delete the snapshots",
+                    done=[str(place)],
+                    undone=[],
+                ) from error
         return place
 
 
@@ -136,7 +145,8 @@ class HistoryBatch:
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
     """Lock the history and yield a new batch. Deletes the files that a dead process left.
 
-    Raises Busy if another kquota is compacting this history, and Refused if the folder cannot be written.
+    Raises Busy if another kquota is compacting this history, and Refused if the folder cannot be written or
+    its file system has no locks.
     """
     unfinished = directory / _UNFINISHED
     try:
@@ -148,6 +158,8 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise Refused(f"{directory}: cannot be locked: {error.strerror}. The history is unchanged") from error
             raise Busy(f"another kquota is compacting {directory}. Try again later") from error
         try:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -165,7 +177,8 @@ def _manifested(path: Path) -> frozenset[SnapshotKey]:
         return history.manifested(bounded.file_text(path, bounded.STATE), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Invalid(f"{path}: cannot be read: {why}. Restore the batch, or remove its folder") from error
+        problem = f"{path}: cannot be read: {why}"
+        raise Invalid(f"{problem}. Check its permissions, or restore the batch from a backup") from error
 
 
 def key_of(path: Path) -> SnapshotKey:
@@ -219,7 +232,6 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
-    durable.remove_abandoned(directory)
     try:
         with (
             durable.replacing(path) as raw,

@@ -1,7 +1,8 @@
 """A run as lines of a journal. The first line has the whole run, and each later line has the fields that changed.
 
 A line has the CRC-32 of a JSON document as eight hexadecimal digits, a space, the document, and a newline. A truncated
-last line counts as not written. Each line has a stamp: version, writer, time, and the shared record it was sent to.
+or damaged last line counts as not written. Each line has a stamp: its version, its writer, its time, and the shared
+record that it was sent to.
 """
 
 from __future__ import annotations
@@ -14,15 +15,13 @@ from typing import Any, Final
 
 from kquota import bounded
 from kquota.errors import NextStep, Refused
+from kquota.reassign.plan import UnknownKeys
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.state import run_fields
 
 VERSION: Final = 4
-"""The version of the format. Version 1 was one document, which each write replaced. kquota still reads version 2, whose
-lines have no stamps, and version 3, where `handed_over` was {topic: [partitions]}.
-"""
-_READ: Final = (2, 3, VERSION)
-_BY_HAND: Final = (". Run ", NextStep.SHOW_THROTTLES, " to see which throttles are set, then move this file away")
+"""The version of the format. kquota refuses every other version."""
+_BY_HAND: Final = (". Move this file to another folder. Then show the throttles with ", NextStep.SHOW_THROTTLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ def first(run: Run, stamp: Stamp) -> dict[str, Any]:
 
 
 def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
-    """Return the document of the line that changes `before` to `after`, two versions of the same run."""
+    """Return the document of the line that records the change from `before` to `after` (of the same run)."""
     return {**run_fields.stamp_written(stamp), **run_fields.changed(before, after)}
 
 
@@ -75,16 +74,15 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
     """
     try:
         version = documents[0]["version"]
-        if version not in _READ:
+        if version != VERSION:
             raise Refused(
-                f"{where}: the journal has version {version!s:.40}, and this kquota reads {_READ[0]} to {VERSION}. "
+                f"{where}: the journal has version {version!s:.40}, and this kquota reads {VERSION}. "
                 "Use the version of kquota that wrote it"
             )
-        stamps = [
-            run_fields.stamp_of(document) if "v" in document else Stamp(version=number)
-            for number, document in enumerate(documents, 1)
-        ]
+        stamps = [run_fields.stamp_of(document) for document in documents]
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
+    except UnknownKeys as error:
+        raise Refused(f"{where}: {error}") from error
     except run_fields.NOT_A_RUN as error:
         wrong = f"{where} is not a valid journal ({type(error).__name__}: {error!s:.200})"
         raise Refused(wrong, *_BY_HAND) from error

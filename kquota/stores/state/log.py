@@ -6,9 +6,8 @@ The implementation is compare-and-append on a compacted topic.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
 from kquota.errors import KquotaError, Refused
@@ -25,18 +24,17 @@ def now() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-Entry: TypeAlias = tuple[str, bytes | None]
+KeyAndValue: TypeAlias = tuple[str, bytes | None]
 """A key and its value. The value None deletes the key: compaction later removes the older items of this key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log. `at` is the broker's append time in UTC. No decision of kquota depends on it."""
+    """One record of the log."""
 
     offset: int
     key: str
     value: bytes | None
-    at: datetime
 
 
 class Stale(KquotaError):
@@ -59,8 +57,8 @@ class Log(Protocol):
 
         The first call returns all items.
 
-        Raises Unreachable after a deadline, Forbidden if this user may not see the topic, and Refused if the topic was
-        deleted or created again.
+        Raises Unreachable if the brokers do not answer before a deadline, Forbidden if this user may not see the topic,
+        and Refused if the topic was deleted or created again.
         """
 
     def seen(self) -> Sequence[Item]:
@@ -69,7 +67,7 @@ class Log(Protocol):
         Sends no request.
         """
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[KeyAndValue]) -> None:
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
         When this returns, the entries are in the log on all in-sync replicas. A batch of about 900 kB is accepted by
@@ -78,25 +76,12 @@ class Log(Protocol):
         - Stale: another host appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.
         - Unreachable: no broker accepted the batch in time, and nothing was appended.
-        - Refused: for the same reasons as `read`, or the batch is larger than the topic accepts.
+        - Forbidden: this user may not see the topic.
+        - Refused: the topic was deleted or created again, or the batch is larger than the topic accepts.
         """
 
-    def offer(self, entries: Sequence[Entry]) -> None:
+    def offer(self, entries: Sequence[KeyAndValue]) -> None:
         """Send the entries once, without reading them back, and ignore the answer.
 
         Use this only for entries that are not essential, and do not use the log afterwards.
         """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogTopic:
-    """The setup of the record's topic.
-
-    `configs` has the values of the relevant keys, or is None if they cannot be read.
-    """
-
-    name: str
-    identity: str
-    partitions: int
-    replicas: int
-    configs: Mapping[str, str] | None = None

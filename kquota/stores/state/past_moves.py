@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,9 +17,9 @@ from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
 from kquota.stores.state.checked_values import moment
+from kquota.stores.state.runs import FOLDER_NAME
 
 _VERSION: Final = 1
-_SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _MOST_ESTIMATES: Final = 50
 _T = TypeVar("_T")
 
@@ -75,7 +74,7 @@ class PastMovesFile:
 
 def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:
     """Return the files of a cluster, or None if its id is unknown or is not a valid name for a folder."""
-    if cluster_id is None or not _SAFE.fullmatch(cluster_id):
+    if cluster_id is None or not FOLDER_NAME.fullmatch(cluster_id):
         return None
     return PastMovesFile(root, cluster_id)
 

@@ -7,35 +7,48 @@ import functools
 import getpass
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from kquota.reassign.run import Owner
 from kquota.terms import HIGHEST_ID
 
-_BEGUN: Final = datetime.now(UTC).replace(microsecond=0)
 _LONGEST_NAME: Final = 200
 """The maximum length of a name in characters. A name above `LONGEST_TEXT` would make the record of a run unreadable."""
 _START_FIELD: Final = 19
 """The index of the start time (in ticks since boot) among the fields that follow the command in `/proc/<pid>/stat`."""
+_SAME_START: Final = timedelta(seconds=2)
+"""The maximum difference of two start times of one process, because `Owner.since` has no fractions of a second."""
 
 
 @functools.cache
 def me() -> Owner:
     """Return the user, the host, the process id and the start time of this process."""
-    return Owner(user=_user(), host=socket.gethostname(), pid=os.getpid(), since=_BEGUN)
+    began = _began(os.getpid()) or datetime.now(UTC)
+    return Owner(user=_user(), host=socket.gethostname(), pid=os.getpid(), since=began.replace(microsecond=0))
+
+
+def runs_here(owner: Owner) -> bool:
+    """True if the process of this owner runs on this host. False if it is not known to run here.
+
+    The start time must match as well, because containers can have the same host name and process ids. It does not match
+    after the system clock was changed.
+    """
+    began = _began(owner.pid) if owner.host == socket.gethostname() else None
+    return began is not None and abs(began - owner.since) < _SAME_START
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """The process that holds a lock, and its command.
 
-    `machine` identifies one boot of one machine and one container on it, because containers can have the same host
-    name and process ids. `machine` is None if the system does not report these ids. `started` distinguishes a process
-    from a later one with the same id.
+    `machine` identifies one boot of one machine and one container on it, because containers can have the same host name
+    and process ids. `machine` is None if the system does not report the boot or the container. `started` distinguishes
+    a process from a later one with the same id.
     """
 
     owner: Owner
@@ -55,6 +68,11 @@ class Holder:
             return False
         now = _started(self.owner.pid)
         return now is None or (self.started is not None and now != self.started)
+
+    @property
+    def alive(self) -> bool:
+        """True if the process runs in this boot and container. False if it is not known to run there."""
+        return self.machine is not None and self.machine == _machine() and not self.dead
 
     def written(self) -> dict[str, Any]:
         """Return the holder as JSON values."""
@@ -78,7 +96,7 @@ def holder(doing: str) -> Holder:
 def holder_of(document: Mapping[str, Any]) -> Holder:
     """Return the holder that `written` stored. A default replaces each missing or invalid value."""
     pid = document.get("pid")
-    since = _BEGUN
+    since = me().since
     with contextlib.suppress(ValueError, TypeError):
         since = datetime.fromisoformat(document["since"]) if "since" in document else since
     return Holder(
@@ -127,9 +145,18 @@ def _machine() -> str | None:
         return None
 
 
+def _began(pid: int) -> datetime | None:
+    """Return the start time of a process as `_started` does, but as a time of the system clock."""
+    ticks = _started(pid)
+    if ticks is None:
+        return None
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+    return datetime.now(UTC) - timedelta(seconds=age)
+
+
 def _started(pid: int) -> str | None:
-    """Return the start time of a process on this machine. None if the process does not exist or has ended, or if the
-    system has no `/proc`.
+    """Return the start time of a process on this machine. Returns None if the process does not exist or has ended, or
+    if the system has no `/proc`.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")

@@ -15,15 +15,13 @@ from kquota import bounded
 from kquota.errors import Invalid
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, of_record, plain_entry
-from kquota.reassign.run import Owner, Purpose, Run, Stamp
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Owner, Purpose, Run, Stamp, Taken
 from kquota.reassign.wave import MoveLimits
 from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.stores.state import checked_values as values
 from kquota.stores.state import course_fields, handed_over
-from kquota.stores.state.topic_id import canonical
 from kquota.terms import (
     EVERY_REPLICA,
     LONGEST_VALUE,
@@ -33,12 +31,14 @@ from kquota.terms import (
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LONGEST_PRIOR: Final = 1_000_000
-"""The longest prior value, in characters. Kafka 3.9.1 stores longer lists than it can describe."""
+"""The longest prior value, in characters. It may exceed `LONGEST_VALUE`, because Kafka 3.9.1 stores longer lists than
+it can describe.
+"""
 _HIGHEST_VERSION: Final = 2**31
 _MOST_SHARED: Final = 10_000
-"""After this many different entries of throttled lists, further entries do not share memory."""
+"""After this many different entries of throttled replica lists, further entries do not share memory."""
 _MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
-"""The maximum number of entries in a throttled list. A longer list counts toward the decoder's memory limit."""
+"""The maximum number of entries in a throttled replica list. A longer list counts toward the decoder's memory limit."""
 NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
 """The errors that this codec raises for input that kquota did not write."""
 
@@ -51,11 +51,11 @@ def is_run_id(text: object) -> bool:
 
 
 def decoder() -> json.JSONDecoder:
-    """Return a decoder for the JSON of a run. It converts each entry of a plan, and each item of `taken`, as soon as
-    the entry is read.
+    """Return a decoder for the JSON of a run. It converts each entry of a plan and each item of `taken` as soon as it
+    has read that entry or item.
 
     The JSON objects of a long plan would otherwise take nine times its length in memory. Equal entries of throttled
-    lists share their memory, because each entry is short, and most topics have the same ones.
+    replica lists share their memory, because most topics have the same entries.
     """
     topics: dict[str, str] = {}
     shared: dict[str, str] = {}
@@ -80,10 +80,10 @@ def written(run: Run) -> dict[str, Any]:
 
 
 def changed(before: Run, after: Run) -> dict[str, Any]:
-    """Return the fields that change `before` to `after`, two versions of the same run.
+    """Return the fields that differ between two versions of the same run, with their values in `after`.
 
-    `taken` has only the items that differ, and `gone` has the settings that were removed from it. Partitions that were
-    added to `handed_over` have a key of their own.
+    `taken` has only the items that differ, and `gone` has the settings that were removed from `taken`. Partitions that
+    were added to `handed_over` have a key of their own.
     """
     document = {
         name: write(getattr(after, name))
@@ -97,7 +97,7 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
 
 
 def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
-    """Return the run from a document of `written` and those of `changed` after it.
+    """Return the run from a document of `written` and the documents of `changed` that follow it.
 
     Raises one of `NOT_A_RUN` for an invalid document.
     """
@@ -105,7 +105,7 @@ def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
     values = {
         name: read(latest[name])
         for name, (_, read) in _FIELDS.items()
-        if name != "taken" and (name in latest or name not in _SINCE_3)
+        if name != "taken" and (name in latest or name not in _IF_ANY)
     }
     run = Run(**values, taken=_all_taken(documents), stamp=stamp)
     return replace(run, handed_over=handed_over.latest(documents, run))
@@ -158,7 +158,7 @@ def _plan_document(plan: Plan) -> object:
 
 
 def _topic_ids(document: Any) -> dict[str, str]:
-    return {values.topic(topic): canonical(values.text(known)) for topic, known in document.items()}
+    return {values.topic(topic): values.text(known) for topic, known in document.items()}
 
 
 def _taken(taken: Mapping[Setting, Taken]) -> list[dict[str, Any]]:
@@ -261,7 +261,5 @@ _FIELDS: Final[Mapping[str, _Codec]] = {
 """The functions that write and read each field of a run, except for `handed_over`, which depends on the plans."""
 _IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
 """The fields that `written` leaves out if they have no value."""
-_SINCE_3: Final = ("owner", "reason", "crowded", *_IF_ANY)
-"""Fields that a version 2 journal does not have. The first journals of version 3 also lack the fields of `_IF_ANY`."""
 
 assert set(_FIELDS) | {"handed_over", "stamp"} == {field.name for field in fields(Run)}

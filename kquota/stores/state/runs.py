@@ -26,7 +26,8 @@ from kquota.stores.state.journal import Kept
 from kquota.stores.state.process import Holder, holder, holder_of, me
 from kquota.stores.state.run_fields import is_run_id
 
-_SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+"""The cluster ids that are valid names for a folder."""
 _SUFFIX: Final = ".journal"
 _LONGEST_LOCK: Final = 10_000
 
@@ -38,7 +39,7 @@ class RunFiles:
     """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
-        if not _SAFE.fullmatch(cluster_id):
+        if not FOLDER_NAME.fullmatch(cluster_id):
             raise Invalid(f"cluster id {cluster_id!r} is not a valid name for a folder in {root}")
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
@@ -63,22 +64,37 @@ class RunFiles:
             except OSError as error:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise _unusable(path, "locked", error) from error
-                raise Busy(
-                    f"{_holder(file.read(_LONGEST_LOCK))} holds the lock of {self.folder}. Try again later"
-                ) from error
+                text = file.read(_LONGEST_LOCK)
+                who = _holder(text) if text else "another kquota, which is just starting or ending,"
+                raise Busy(f"{who} holds the lock of {self.folder}. Try again later") from error
             try:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
             except OSError as error:
                 raise _unusable(path, "written", error) from error
-            yield
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    os.ftruncate(descriptor, 0)
 
-    def every(self, unread: dict[str, str] | None = None) -> dict[str, Kept]:
+    def writer(self) -> Holder | None:
+        """Return the process that holds the lock, or None if no process of this machine is known to hold the lock.
+
+        This does not try the lock, because another process could then fail to get it.
+        """
+        try:
+            found = _holder(bounded.file_bytes(self.folder / "lock", _LONGEST_LOCK).decode(errors="replace"))
+        except OSError:
+            return None
+        return found if found.alive else None
+
+    def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, Kept]:
         """Return every run, including ended ones, because kquota keeps their journals.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
-        a journal cannot be read, or if a newer kquota wrote a journal. If `unread` is given, it receives the id and the
-        error of each run whose journal cannot be read, and Refused is raised only for the folder.
+        a journal cannot be read, or if a journal has another version of the format. If `unread` is given, it receives
+        the id and the error of each run whose journal cannot be read, and Refused is raised only for the folder.
         """
         found = {}
         for file in self._files():
@@ -87,7 +103,7 @@ class RunFiles:
             except Refused as error:
                 if unread is None:
                     raise
-                unread[file.name.removesuffix(_SUFFIX)] = str(error)
+                unread[file.name.removesuffix(_SUFFIX)] = error
                 continue
             if kept is not None:
                 found[kept.run.id] = kept
@@ -108,7 +124,7 @@ class RunFiles:
             if before is None:
                 self._create(path, line)
             elif version == 1:
-                raise Busy(f"{path}: a run of this plan began within the same second. Try again")
+                raise Busy(f"{path}: another run with this id began within the same second. Try again")
             else:
                 _grow(path, whole, line)
         except OSError as error:
@@ -210,7 +226,8 @@ class RunFiles:
 
 def _grow(path: Path, whole: int, data: bytes) -> None:
     with path.open("r+b") as file:
-        file.truncate(whole)  # because a new line after a truncated one would not be readable
+        # Remove a truncated last line first, because the new line would otherwise be joined to it.
+        file.truncate(whole)
         file.seek(0, os.SEEK_END)
         _append(file.fileno(), data)
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import Final
-
-_UUID_LENGTH: Final = 36
 
 
 def printed(topic_id: uuid.UUID | None) -> str | None:
@@ -18,17 +15,3 @@ def printed(topic_id: uuid.UUID | None) -> str | None:
     if topic_id is None or not topic_id.int:
         return None
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-
-
-def canonical(text: str) -> str:
-    """Return a recorded topic id as Kafka prints it, because kquota 0.1 recorded UUIDs. Other text is unchanged.
-
-    >>> canonical("69b28804-fcac-4fac-b2eb-0da8b64e2ada"), canonical("abKIBPysT6yy6w2otk4q2g")
-    ('abKIBPysT6yy6w2otk4q2g', 'abKIBPysT6yy6w2otk4q2g')
-    """
-    if len(text) != _UUID_LENGTH:
-        return text
-    try:
-        return printed(uuid.UUID(text)) or text
-    except ValueError:
-        return text

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from kquota import durable
 from kquota.quota.usage import BucketUse, QuotaBucket, usage_lines, weight
 from kquota.sizes.history import Listing
 from kquota.stores.state import history
@@ -15,6 +16,10 @@ from kquota.stores.state.history import FILE_TIME, safe, write_snapshot
 from kquota.text_file import looking_at
 
 _SUFFIX: Final = ".jsonl.gz"
+_RECENT_DAYS: Final = 3
+"""The number of newest days whose folders `add` clears of partial files from killed processes. Nothing else removes
+these files, because later readings go to another folder.
+"""
 
 
 def add(
@@ -28,14 +33,17 @@ def add(
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
         return None, 0
-    before = _newest(directory, cluster_id, time)
+    days = _days(directory)
+    for recent in days[-_RECENT_DAYS:]:
+        durable.remove_abandoned(recent)
+    before = _newest(days, cluster_id, time)
     day = directory / f"date={time.astimezone(UTC):%Y-%m-%d}"
     path = write_snapshot(day, cluster_id, time, usage_lines(cluster_id, time, weight(time, before), rows))
     return path, len(rows)
 
 
 def found(directories: Iterable[Path]) -> Listing:
-    """Return the usage snapshots in these folders that are not compacted yet, and the batches of the compacted ones.
+    """Return the batches in these folders, and the usage snapshots that are not compacted yet.
 
     Raises Invalid for a folder that does not exist, and for a file that is not a snapshot.
     """
@@ -45,9 +53,13 @@ def found(directories: Iterable[Path]) -> Listing:
     return replace(compacted, waiting={path: each for path, each in snapshots.items() if each not in compacted.held})
 
 
-def _newest(directory: Path, cluster_id: str, time: datetime) -> datetime | None:
+def _days(directory: Path) -> list[Path]:
+    """Return the folders of the days, oldest first."""
+    return sorted(directory.glob("date=*")) if directory.is_dir() else []
+
+
+def _newest(days: Sequence[Path], cluster_id: str, time: datetime) -> datetime | None:
     """Return the time of a cluster's last reading before `time`, or None. Only the last two days of readings count."""
-    days = sorted(directory.glob("date=*")) if directory.is_dir() else []
     start = f"{safe(cluster_id)}-"
     for day in reversed(days[-2:]):
         with looking_at(day):

@@ -1,4 +1,4 @@
-"""The Configs port on ZooKeeper (KIP-226): `/config/topics` and `/config/brokers`, and the checks before a write."""
+"""The Configs port on ZooKeeper: `/config/topics` and `/config/brokers` (KIP-226), and the checks before a write."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from kquota.errors import Invalid, Refused
 from kquota.settings.change import ConfigChange
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Kind, Resource, Synonym
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.settings.zookeeper_values import is_password, must_be_sound
-from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, Node, Operation, config_in
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, Node, ZnodeOperation, config_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, DYNAMIC_TOPIC, WIRE_DEFAULT
 
@@ -19,7 +19,7 @@ _THERE: Final = {TOPICS: EVERY_TOPIC, BROKERS: LIVE_BROKERS}
 class Fence(Protocol):
     """Operations that every transaction of a run must contain."""
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ZnodeOperation]:
         """Return the operations for the next transaction. Raises Busy if another kquota has taken over the lock."""
 
     def committed(self) -> None:
@@ -29,7 +29,7 @@ class Fence(Protocol):
 class Open:
     """No fence, for commands that hold no lock. Implements `Fence`."""
 
-    def operations(self) -> Sequence[Operation]:
+    def operations(self) -> Sequence[ZnodeOperation]:
         return ()
 
     def committed(self) -> None:
@@ -49,14 +49,17 @@ class ZooKeeperConfigs:
         self._unreadable = unreadable
         self._fence = fence or Open()
 
-    def resources(self, kind: Kind) -> tuple[Resource, ...]:
+    def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return self._resources(kind, self._znodes.children(_THERE[kind]), _THERE[kind])
 
-    def configured(self, kind: Kind) -> tuple[Resource, ...]:
+    def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Also describe dead brokers. Raises Refused if the only requested znode cannot be read."""
+        """Return the configs, including those of dead brokers. Missing topics are left out.
+
+        Raises Refused if only one resource is given, and its znode cannot be read.
+        """
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
         found: dict[Resource, tuple[Entry, ...]] = {}
@@ -89,7 +92,7 @@ class ZooKeeperConfigs:
     def release(self) -> None:
         """Return None, because ZooKeeper does not store the release."""
 
-    def _resources(self, kind: Kind, nodes: Collection[str], parent: str) -> tuple[Resource, ...]:
+    def _resources(self, kind: ResourceKind, nodes: Collection[str], parent: str) -> tuple[Resource, ...]:
         found = []
         for node in nodes:
             try:
@@ -100,7 +103,7 @@ class ZooKeeperConfigs:
         return tuple(sorted(found, key=lambda resource: resource.order))
 
     def _missing(self, resources: Collection[Resource]) -> list[Resource]:
-        """Return the topics that do not exist. Brokers may be missing: their configs can be set before they start."""
+        """Return the topics that do not exist. Missing brokers are allowed, and can have configs before they start."""
         topics = {r: f"{_THERE[TOPICS]}/{r.name}" for r in resources if r.kind == TOPICS}
         there = self._znodes.read_all(topics.values())
         return [topic for topic, path in topics.items() if there[path] is None]

@@ -11,13 +11,14 @@ from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
-from kquota.settings.resource import Resource, Setting
+from kquota.settings.resource import BROKERS, Resource, Setting
 from kquota.stores.zookeeper.configs import Fence, ZooKeeperConfigs, entity_path
 from kquota.stores.zookeeper.topics import (
     SUBMITTED,
     TopicNode,
     json_object,
     leader_and_isr,
+    not_begun,
     partitions,
     plain_id,
     requested,
@@ -27,10 +28,10 @@ from kquota.stores.zookeeper.topics import (
 )
 from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
-from kquota.terms import MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
+from kquota.terms import DEFAULT, MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
 _LARGEST_NODE: Final = 1_000_000
-"""The maximum size of a znode in bytes. ZooKeeper rejects a packet of 1 MiB (jute.maxbuffer), which also contains the
+"""The maximum size of a znode in bytes. ZooKeeper rejects a packet of 1 MiB (`jute.maxbuffer`), which also contains the
 path and the ACL.
 """
 _BATCH_BYTES: Final = 700_000
@@ -39,6 +40,7 @@ _SUBMISSION_BYTES: Final = 700_000
 
 _ENTITY_BYTES: Final = 2_000
 """An upper estimate of the bytes that an entity's other configs and its notification add to a transaction."""
+_ALL_BROKERS: Final = entity_path(Resource(kind=BROKERS, name=DEFAULT))
 _TAKEN_IN_SECONDS: Final = 0.5
 _TAKEN_IN_SECONDS_EACH: Final = 0.004
 """The seconds per notification that the brokers may take to apply changed configs.
@@ -78,6 +80,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             partitions=self._with_states(named),
             running=running(known, moving),
             topic_ids={topic: found.topic_id for topic, found in known.items() if found.topic_id is not None},
+            not_begun=frozenset(not_begun(known, moving)),
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
@@ -88,8 +91,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {setting: _value(setting, configs[entity_path(setting.resource)]) for setting in settings}
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        """Raise Unreachable, because ZooKeeper has no KRaft controllers. `change` writes settings of dead brokers
-        instead.
+        """Raise Unreachable, because a ZooKeeper cluster has no KRaft controllers. Here, `change` also writes the
+        settings of dead brokers.
         """
         raise Unreachable(
             f"{next(iter(values), 'no setting')}: a ZooKeeper cluster has no KRaft controllers to write it"
@@ -99,7 +102,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
         If one change of a transaction fails, all changes of the transaction have the same error. kquota skips a change
-        that keeps the value, because every reader already sees the value that the last transaction wrote.
+        whose `after` equals its `before`, because every reader already sees the value that the last transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -132,20 +135,23 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return min.insync.replicas of the topics, or 1 for a topic that does not set it.
+        """Return the `min.insync.replicas` of each topic: its own value, the dynamic default of the brokers, or 1.
 
-        ZooKeeper does not have the brokers' static configs. Raises Refused for a value that is not a number.
+        The static default of the brokers, which can be higher, is not read, because ZooKeeper does not store static
+        configs. Raises Refused for a value that is not a number.
         """
-        nodes = self._znodes.read_all(f"/config/topics/{topic}" for topic in topics)
-        found = {topic: config_in(nodes[f"/config/topics/{topic}"], f"topics/{topic}") for topic in topics}
-        return {topic: _minimum(topic, config) for topic, config in found.items()}
+        paths = {topic: f"topics/{topic}" for topic in topics}
+        nodes = self._znodes.read_all(f"/config/{path}" for path in (*paths.values(), _ALL_BROKERS))
+        configs = {path: config_in(nodes[f"/config/{path}"], path) for path in (*paths.values(), _ALL_BROKERS)}
+        sources = {topic: path if MIN_IN_SYNC in configs[path] else _ALL_BROKERS for topic, path in paths.items()}
+        return {topic: _minimum(source, configs[source]) for topic, source in sources.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Create the znode that the controller reads once and deletes when the last move has ended.
 
         Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
-        brokers apply a change. Without this wait, a move can start without its throttle (3 MB were copied at once at a
-        rate of 20 kB/s).
+        brokers apply a change. Without this wait, a move can start without its throttle. In a test with a throttle rate
+        of 20 kB/s, 3 MB were copied at once.
         """
         if None in targets.values():
             raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236). Use {self._brokers}")
@@ -170,23 +176,27 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
-        there = {} if created else requested(self._znodes.read(SUBMITTED))
-        if not created and any(there.get(name) != target for name, target in targets.items() if name not in refused):
+            return refused
+        self._fence.operations()  # raises Busy if another kquota took over
+        there = requested(self._znodes.read(SUBMITTED))
+        if any(there.get(name) != target for name, target in targets.items() if name not in refused):
             raise Conflict(self._occupied())
         return refused
 
     def _occupied(self) -> str:
         """Return why no move can be submitted now. If a moving topic is deleted, the znode stays (seen on 3.9.1)."""
         node = self._znodes.read(SUBMITTED)
+        if node is None:
+            return f"ZooKeeper: {SUBMITTED} existed until now, because other moves were running. Try again"
         topics = sorted({name.topic for name in requested(node)})
         nodes = self._znodes.read_all(f"{EVERY_TOPIC}/{topic}" for topic in topics)
         there = {topic: found for topic in topics if (found := nodes[f"{EVERY_TOPIC}/{topic}"]) is not None}
         if topics and not submitted(node, there):
             return (
                 f"ZooKeeper: {SUBMITTED} names only topics that were deleted while they moved "
-                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}). Kafka did not delete the znode, "
-                f"and accepts no other moves while it exists. Use {self._brokers}, or delete the znode and then "
-                "/controller with zookeeper-shell, so that the brokers elect a new controller"
+                f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}). Kafka did not delete the znode. While "
+                f"it exists, Kafka accepts no other moves over ZooKeeper. Use {self._brokers}, or delete the znode and "
+                "then /controller with zookeeper-shell, so that the brokers elect a new controller"
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
@@ -206,7 +216,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return found
 
     def _racks(self) -> dict[BrokerId, str | None]:
-        """Return the rack of each live broker. A broker is alive while its znode exists, whatever its content."""
+        """Return the rack of each live broker. A broker with an unreadable rack is also live, and its rack is None."""
         paths = {node: f"{LIVE_BROKERS}/{node}" for node in self._znodes.children(LIVE_BROKERS)}
         nodes = self._znodes.read_all(paths.values())
         found: dict[BrokerId, str | None] = {}
@@ -225,7 +235,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return dict(sorted(found.items()))
 
     def _warn(self, line: str) -> None:
-        """Report a znode once, because a command that waits reads it many times."""
+        """Report each problem only once, because a command that waits reads the same znodes many times."""
         if line not in self._warned:
             self._warned.add(line)
             self._unreadable(line)
@@ -313,11 +323,11 @@ def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     return value
 
 
-def _minimum(topic: str, config: Mapping[str, object]) -> int:
+def _minimum(entity: str, config: Mapping[str, object]) -> int:
     value = config.get(MIN_IN_SYNC, "1")
     if not isinstance(value, str) or not is_id(value):
         raise Refused(
-            f"/config/topics/{topic}: {MIN_IN_SYNC} is not valid ({value!r:.40}): Kafka stores a whole number as text. "
-            "Nothing was written. Examine it with zookeeper-shell"
+            f"/config/{entity}: {MIN_IN_SYNC} must be a string with a whole number, but is {value!r:.40}. "
+            "Examine it with zookeeper-shell. Nothing was written"
         )
     return int(value)

@@ -1,4 +1,4 @@
-"""The Quotas port on ZooKeeper (KIP-55, KIP-124): the znode of each entity, and the client quotas in it."""
+"""The Quotas port on ZooKeeper (KIP-55, KIP-124, KIP-612): the znode of each entity, and the client quotas in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kquota import bounded
 from kquota.errors import Conflict, Invalid, Refused
 from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
@@ -14,7 +13,7 @@ from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import quotas_of
 from kquota.stores.zookeeper.topics import cluster_id
-from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded
+from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded, json_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT, BrokerId
 
@@ -26,8 +25,8 @@ _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by d
 # accepts in one answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS} notifications of config changes, the most that brokers can read. "
-    "Apply the rest in 15 minutes"
+    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS:,} notifications of config changes, and brokers may be unable to "
+    "read many more. Apply the rest in 15 minutes"
 )
 
 
@@ -62,7 +61,7 @@ class ZooKeeperQuotas:
         return self._limited(paths, self._configs(paths, known))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return limits, and credentials without iterations, which ZooKeeper stores in one string with the keys."""
+        """Return limits and credentials. The iterations are None, because kquota does not parse stored credentials."""
         paths = dict(self._paths(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
@@ -111,7 +110,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each znode. An unreadable znode does not affect the others."""
+        """Return the config of each entity. An entity whose znode cannot be read is left out."""
         configs = {}
         for entity, path in paths.items():
             try:
@@ -141,16 +140,18 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Write the changes in as few transactions as possible. An unwritable znode does not affect the others."""
+        """Write the changes in one transaction. If the transaction fails, write each half of its changes separately.
+
+        kquota repeats this until an unwritable znode is alone in its transaction. Changes beyond `_room` are not sent.
+        """
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
         self._replace(batch[:room], undone)
         return undone
 
     def _room(self) -> int:
-        """Return how many more notifications brokers can read, but at least 1.
-
-        Brokers delete old notifications only when a new one arrives.
+        """Return how many more notifications brokers can read, but at least 1, because brokers delete old notifications
+        only when a new one arrives.
         """
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
@@ -199,7 +200,7 @@ class ZooKeeperQuotas:
             yield from ((entity, _path(entity)) for entity in entities)
 
     def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
-        """Yield the clients of users, with their paths. `parents` has the path above the clients, by user."""
+        """Yield each client of the users with its path. `parents` has the path above the clients of each user."""
         children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
         for user, parent in parents.items():
             for client_id in self._decoded(children[f"/config/{parent}"], parent):
@@ -258,16 +259,13 @@ def _is_ipv6(name: str) -> bool:
 
 def _registered(node: Node | None) -> int:
     """Return the version of a broker's registration, or 0 if it cannot be read."""
-    try:
-        version = bounded.json_object(node.data).get("version") if node is not None else 0
-    except ValueError:
-        return 0
+    version = json_in(node.data).get("version") if node is not None else 0
     return version if type(version) is int else 0
 
 
 def _number(value: object) -> float:
     """Return the limit in a stored value. Raises ValueError for a value that brokers cannot read."""
-    # float() also accepts JSON numbers and booleans, non-ASCII digits, and 1_000.
+    # `float` also accepts JSON numbers and booleans, non-ASCII digits, and underscores as in `1_000`.
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         raise ValueError("it is not a number in a string")
     return float(value)

@@ -13,6 +13,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 
 from kquota.errors import KquotaError, Unreachable
+from kquota.measure import human_duration
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import addresses
@@ -26,9 +27,9 @@ _IN_VAIN: Final = 3
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
     """Start a session with `host:port[,host:port][/chroot]`.
 
-    The login may still be in progress. The first answer shows whether ZooKeeper accepted it. Raises Unreachable if no
-    session starts within `deadline` seconds, and Invalid for a malformed address or an unusable key store or trust
-    store.
+    The login may still be in progress when the session has started. The first answer shows whether ZooKeeper accepted
+    the login. Raises Unreachable if no session starts within `deadline` seconds, and Invalid for a malformed address or
+    an unusable key store or trust store.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
@@ -44,7 +45,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     try:
         failure = _waited(client, handler, connect, deadline, servers, names)
     except (ValueError, OSError) as error:
-        failure = Unreachable(f"no ZooKeeper at {connect} ({error}). Check {names.zookeeper}")
+        failure = Unreachable(f"ZooKeeper at {connect}: no session started ({error}). Check {names.zookeeper}")
     if failure is not None:
         client.stop()
         client.close()
@@ -98,10 +99,13 @@ def _waited(
             break
     else:
         return None
-    words = listening.explained(handler.failure) if handler is not None and handler.failure is not None else None
-    if words is not None:
-        return Unreachable(f"ZooKeeper at {connect}: {words}. Check the port and {names.zk_tls_config_file}")
-    return Unreachable(f"no ZooKeeper at {connect} within {deadline:.0f} s. Check {names.zookeeper}")
+    if handler is not None and handler.failure is not None:
+        step = f"Check the port and {names.zk_tls_config_file}"
+        if words := listening.explained(handler.failure, step):
+            return Unreachable(f"ZooKeeper at {connect}: {words}")
+    return Unreachable(
+        f"ZooKeeper at {connect}: no session started within {human_duration(deadline)}. Check {names.zookeeper}"
+    )
 
 
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]

@@ -32,7 +32,7 @@ class TopicNode:
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, host:port separated by commas. Raises Refused if there is none.
+    """Return the addresses of the live brokers, `host:port` separated by commas. Raises Refused if there is none.
 
     A broker whose znode cannot be read is left out, because one address is enough.
     """
@@ -46,7 +46,7 @@ def endpoints(znodes: Znodes) -> str:
         named |= {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()
     addresses = sorted({name.partition("://")[2] for name in named if "://" in name})
     if not addresses:
-        raise Refused("ZooKeeper: no live broker is registered")
+        raise Refused("ZooKeeper: no live broker has registered an address")
     return ",".join(addresses)
 
 
@@ -99,7 +99,7 @@ def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartit
 def partitions(
     topic: str, known: TopicNode, submitted: Mapping[TopicPartition, Replicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return every partition in a topic's znode with its submitted move, but without leaders and in-sync replicas."""
+    """Return every partition in a topic's znode with its move, if any, but without leader and in-sync replicas."""
     found = {}
     for number, replicas in sorted(known.replicas.items()):
         name = TopicPartition(topic, number)
@@ -124,6 +124,17 @@ def running(
         for name, state in partitions(topic, topics[topic], submitted).items():
             if state.moving or name in submitted:
                 found[name] = state
+    return found
+
+
+def not_begun(topics: Mapping[str, TopicNode], submitted: Mapping[TopicPartition, Replicas]) -> set[TopicPartition]:
+    """Return the submitted moves whose new replicas the controller has not added to the znode of the topic yet."""
+    found = set()
+    for name, target in submitted.items():
+        known = topics.get(name.topic, TopicNode())
+        replicas = known.replicas.get(name.partition)
+        if replicas is not None and name.partition not in known.adding and not set(target) <= set(replicas):
+            found.add(name)
     return found
 
 
@@ -172,7 +183,7 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
 
 
 def plain_id(text: str) -> bool:
-    """Return True if a znode's name or a key is a broker id or a partition id as Kafka writes it."""
+    """Return True if the text is a broker id or a partition id as Kafka writes it, without leading zeros."""
     return is_id(text) and str(int(text)) == text
 
 

@@ -15,6 +15,8 @@ from kquota.terms import ENTITY_TYPES
 LIVE_BROKERS: Final = "/brokers/ids"
 EVERY_TOPIC: Final = "/brokers/topics"
 NOTIFICATIONS: Final = "/config/changes"
+_UNFIT: Final = ("", ".", "..")
+"""Names that a znode cannot have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,8 @@ class Node:
 class Create:
     """Create a znode. `Znodes.commit` chooses its ACL.
 
-    With `sequence`, ZooKeeper appends a number to the path. It deletes an `ephemeral` znode when the session ends.
+    With `sequence`, ZooKeeper appends a number to the path. With `ephemeral`, ZooKeeper deletes the znode when the
+    session ends.
     """
 
     path: str
@@ -69,7 +72,7 @@ class Delete:
     data: bytes = b""
 
 
-Operation: TypeAlias = Create | SetData | Check | Delete
+ZnodeOperation: TypeAlias = Create | SetData | Check | Delete
 
 
 def encoded(name: str) -> str:
@@ -77,18 +80,24 @@ def encoded(name: str) -> str:
 
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
-    if name in ("", ".", ".."):
+    if name in _UNFIT:
         unfit = f"the name {name!r} cannot be stored in ZooKeeper. Use "
         raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
     return quote(name, safe="").replace("~", "%7E")
 
 
 def decoded(node: str) -> str:
-    """Decode the name of a znode like Kafka's Sanitizer. Raises Invalid if it is not percent-encoded UTF-8."""
+    """Decode the name of a znode like Kafka's Sanitizer.
+
+    Raises Invalid if it is not percent-encoded UTF-8, or if Kafka cannot write the decoded name.
+    """
     try:
-        return unquote_plus(node, errors="strict")
+        name = unquote_plus(node, errors="strict")
     except UnicodeDecodeError as error:
         raise Invalid(f"the znode {node!r} is not percent-encoded UTF-8") from error
+    if name in _UNFIT:
+        raise Invalid(f"the znode {node!r} encodes the name {name!r}, which Kafka cannot write as a znode")
+    return name
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
@@ -108,19 +117,19 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     return config
 
 
-def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> Operation:
+def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> ZnodeOperation:
     """Return the operation that writes `config` to a znode, or creates the znode. Its other content does not change."""
     document = json_in(node.data) if node is not None and node.data else {}
     data = _dumped({"version": 1} | document | {"config": dict(config)})
     return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
 
 
-def size(operations: Sequence[Operation]) -> int:
+def size(operations: Sequence[ZnodeOperation]) -> int:
     """Estimate the bytes of a transaction. Each operation counts 100 bytes more for the framing and a typical ACL."""
     return sum(len(operation.path) + len(operation.data) + 100 for operation in operations)
 
 
-def notification(entity_path: str) -> Operation:
+def notification(entity_path: str) -> ZnodeOperation:
     """Return the operation that makes every broker read the config of an entity again."""
     data = _dumped({"version": 2, "entity_path": entity_path})
     return Create(path=f"{NOTIFICATIONS}/config_change_", data=data, sequence=True)
@@ -135,15 +144,15 @@ def parents_of(entity_path: str) -> list[str]:
 def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node | None]) -> list[Delete]:
     """Return the deletions of quota znodes that have neither a config nor children after a change.
 
-    They include parents that become empty: the `clients` znode of a user, and the user's znode. `changed` has the new
-    config of each entity. `found` has the znodes before the change, with all of `parents_of`. Deeper znodes come first.
-    Source: KAFKA-14285.
+    They include parents that become empty: the `clients` znode of a user, and the user's znode. The deletion of a znode
+    comes before that of its parent. `changed` has the new config of each changed entity. `found` has the znodes before
+    the change, with all of `parents_of`. Source: KAFKA-14285.
     """
     children = {path: node.children for path, node in found.items() if node is not None}
     for entity_path, after in changed.items():
         path = f"/config/{entity_path}"
-        if after and found.get(path) is None and (above := _above(path)) in children:
-            children[above] += 1
+        if after and found.get(path) is None and (parent := above(path)) in children:
+            children[parent] += 1
     deletes: dict[str, Delete] = {}
     for entity_path in sorted(changed, key=lambda name: -name.count("/")):
         kind, *_ = entity_path.split("/")
@@ -154,7 +163,7 @@ def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node |
             node = found[path]
             assert node is not None
             deletes[path] = Delete(path=path, version=node.version)
-            path = _above(path)
+            path = above(path)
             if path in children:
                 children[path] -= 1
     return list(deletes.values())
@@ -176,7 +185,8 @@ def _is_empty(
         return False
 
 
-def _above(path: str) -> str:
+def above(path: str) -> str:
+    """Return the path of a znode's parent. If the parent is the root, the result is ""."""
     return path.rpartition("/")[0]
 
 

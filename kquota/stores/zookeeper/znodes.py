@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KeeperState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
 from kquota.errors import Conflict, Refused, Unreachable
@@ -29,8 +30,9 @@ from kquota.stores.zookeeper.znode import (
     Create,
     Delete,
     Node,
-    Operation,
     SetData,
+    ZnodeOperation,
+    above,
     config_in,
     config_written,
     emptied,
@@ -75,10 +77,10 @@ class Znodes:
         # Silence the logger, because kazoo logs every request at level DEBUG, including digest passwords.
         logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
         self._connect = connect
-        addresses, slash, chroot = connect.partition("/")
         self._access = access or Access()
-        servers = must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
-        self._client = session.started(f"{','.join(servers)}{slash}{chroot}", self._access, deadline)
+        self._servers = self._listening(deadline)
+        _, slash, chroot = connect.partition("/")
+        self._client = session.started(f"{','.join(self._servers)}{slash}{chroot}", self._access, deadline)
         try:
             self._must_log_in()
             self._must_be_kafka()
@@ -108,7 +110,7 @@ class Znodes:
         return self.read_all([path])[path]
 
     def read_all(self, paths: Iterable[str]) -> dict[str, Node | None]:
-        """Return znodes by path, with None for a missing one. Sends all requests before it waits for an answer."""
+        """Return znodes by path, with None for a missing znode. Sends all requests before it waits for an answer."""
         with deferred():
             sent = {path: self._client.get_async(path) for path in paths}
         return {path: self._node(path, answer) for path, answer in sent.items()}
@@ -128,7 +130,7 @@ class Znodes:
         edits: Mapping[str, ConfigEdit],
         largest: int | None = None,
         known: Mapping[str, Node] | None = None,
-        also: Callable[[], Sequence[Operation]] = tuple,
+        also: Callable[[], Sequence[ZnodeOperation]] = tuple,
     ) -> None:
         """Change configs in one transaction.
 
@@ -136,8 +138,9 @@ class Znodes:
         that its function does not change is not written. The transaction also has the notifications. Each write
         requires the version that was read. After a conflict, kquota reads and edits everything again.
 
-        Raises Conflict if other clients keep writing first, and Refused for changes of more than about `largest` bytes
-        or for a config that Kafka did not write.
+        Raises Conflict if other clients keep writing first. Raises Refused for changes of more than about `largest`
+        bytes, for a config that Kafka did not write, and for a user without access. Raises Unreachable if the session
+        was lost.
 
         `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
         stale, because the write checks the versions. A quota znode that becomes empty is deleted, with its parents if
@@ -149,7 +152,8 @@ class Znodes:
             if not writes:
                 return
             if largest is not None and size(writes) > largest:
-                raise Refused(f"{', '.join(edits)}: too large for one ZooKeeper transaction")
+                sizes = f"about {size(writes):,} bytes, at most {largest:,}"
+                raise Refused(f"{', '.join(edits)}: the change is too large for one ZooKeeper transaction ({sizes})")
             with contextlib.suppress(*_CONFLICTS):
                 self.commit([*also(), *writes])
                 return
@@ -160,11 +164,7 @@ class Znodes:
             f"during each of {MERGE_ATTEMPTS} attempts"
         )
 
-    def config(self, entity_path: str) -> dict[str, str]:
-        """Return the config of one entity, or {} if it has none. Raises Refused if Kafka did not write the znode."""
-        return config_in(self.read(f"/config/{entity_path}"), entity_path)
-
-    def committed(self, operations: Sequence[Operation]) -> bool:
+    def committed(self, operations: Sequence[ZnodeOperation]) -> bool:
         """Commit the operations. Return False, with nothing done, if the znodes are not in the expected state."""
         try:
             self.commit(operations)
@@ -172,12 +172,12 @@ class Znodes:
             return False
         return True
 
-    def commit(self, operations: Sequence[Operation]) -> None:
+    def commit(self, operations: Sequence[ZnodeOperation]) -> None:
         """Commit the operations, all or none.
 
-        Raises kazoo's BadVersionError, NodeExistsError, NoNodeError or NotEmptyError for an operation that failed,
-        Conflict if ZooKeeper does not report the reason, Refused if this user may not write, and Unreachable if the
-        session was lost. The outcome is then unknown.
+        If the znodes are not in the expected state, raises kazoo's BadVersionError, NodeExistsError, NoNodeError or
+        NotEmptyError. Raises Conflict if ZooKeeper does not report why it rolled back. Raises Refused if this user may
+        not write. Raises Unreachable if the session was lost, because the outcome is then unknown.
         """
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
@@ -205,7 +205,7 @@ class Znodes:
         if errors:
             raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason")
 
-    def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[Operation]:
+    def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[ZnodeOperation]:
         """Return the operations that write each changed entity and notify the brokers."""
         own = [f"/config/{entity_path}" for entity_path in edits]
         parents = {parent for entity_path in edits for parent in parents_of(entity_path)}
@@ -217,7 +217,7 @@ class Znodes:
         changed = {name: after for name, after in afters.items() if after != befores[name]}
         deletions = emptied(changed, found)
         deleted = {deletion.path for deletion in deletions}
-        writes: list[Operation] = []
+        writes: list[ZnodeOperation] = []
         for entity_path, after in changed.items():
             path = f"/config/{entity_path}"
             if path in deleted:
@@ -233,25 +233,25 @@ class Znodes:
         return [*writes, *deletions]
 
     def _acls_above(self, paths: Iterable[str]) -> dict[str, list[ACL]]:
-        """Return, for each new znode, the ACL of its nearest existing parent, so that no new znode is more open.
+        """Return, for each new znode, the ACL of its nearest existing ancestor, so that no new znode is more open.
 
-        Kafka does not protect the root, even with `zookeeper.set.acl`. If everyone may change the parent, a new znode
+        Kafka does not protect the root, even with `zookeeper.set.acl`. If everyone may change the ancestor, a new znode
         therefore gets the ACL of `NOTIFICATIONS`, which always exists and has the ACL that Kafka gives its own znodes.
         """
         created = list(paths)
         found: dict[str, list[ACL]] = {}
-        todo = {_above(path) for path in created} - set(created)
+        todo = {above(path) for path in created} - set(created)
         while todo:
             with deferred():
                 sent = {path: self._client.get_acls_async(path or "/") for path in todo}
             answers = {path: self._answer(answer, path, None) for path, answer in sent.items()}
             found |= {path: list(answer[0]) for path, answer in answers.items() if answer is not None}
-            todo = {_above(path) for path in todo - found.keys()} - found.keys()
+            todo = {above(path) for path in todo - found.keys()} - found.keys()
         kafkas: list[ACL] | None = None
         for path in created:
-            parent = _above(path)
+            parent = above(path)
             while parent not in found:
-                parent = _above(parent)
+                parent = above(parent)
             found[path] = found[parent]
             if found[path] == OPEN_ACL_UNSAFE:
                 kafkas = kafkas or self._acl_of_kafka()
@@ -263,16 +263,28 @@ class Znodes:
             sent = self._client.get_acls_async(NOTIFICATIONS)
         return list(self._answer(sent, NOTIFICATIONS, (OPEN_ACL_UNSAFE,))[0])
 
-    def _must_log_in(self) -> None:
-        """Raise Refused if the login was refused. Only the first answer of the session shows a refusal.
+    def _listening(self, deadline: float) -> list[str]:
+        """Return the servers, beginning with the first one that accepts a connection, as `must_listen` does."""
+        addresses, _, _ = self._connect.partition("/")
+        return must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
 
-        The refusal and the closed connection can arrive in either order, so both have the same message.
+    def _must_log_in(self) -> None:
+        """Raise Refused if the login was refused, and Unreachable if the connection was lost during the login.
+
+        Only the first request shows a refused login. ZooKeeper refuses a login by closing the connection, and kazoo
+        then gives up. After any other loss, kazoo connects again. A server that does not support logins answers, but
+        the login never ends, so a timeout also counts as refused. A server that stops also closes the connection, so
+        kquota checks that the servers still accept connections.
         """
         if self._access.digest is None:
             return
         try:
             self._client.get_async("/").get(timeout=CONNECT_SECONDS)
         except (kazoo_errors.AuthFailedError, *_LOST) as error:
+            gave_up = self._client.client_state in (KeeperState.AUTH_FAILED, KeeperState.CLOSED)
+            refused = gave_up or isinstance(error, KazooTimeoutError)
+            if not refused or self._listening(CONNECT_SECONDS) != self._servers:
+                raise self._lost(error, "during the login") from error
             raise Refused(
                 f"ZooKeeper at {self._connect}: the login was refused. Check the user and the password in the file "
                 f"of {self.names.zk_sasl_config_file} or KAFKA_OPTS, and that this ZooKeeper accepts logins"
@@ -330,7 +342,3 @@ class Znodes:
 
     def _lost(self, error: Exception, during: str) -> Unreachable:
         return Unreachable(f"ZooKeeper at {self._connect}: the session was lost ({type(error).__name__}) {during}")
-
-
-def _above(path: str) -> str:
-    return path.rpartition("/")[0]

@@ -7,7 +7,7 @@ those of each fake. The topics, the sizes and the moves are separate fakes that 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,19 +19,20 @@ import pytest
 from kquota import library
 from kquota.cli import clock, confirmation, move_stores, world
 from kquota.errors import NextStep
+from kquota.pace.lag import GroupOffsets
 from kquota.quota.precedence import Client
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.stores.state.past_moves import PastMovesFile
 from kquota.stores.state.runs import RunFiles
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.port import Ports
 from kquota.watch.observation import WatchPorts
 from tests.election.fake import MemoryElections
 from tests.hosts.stage import ClusterConfigs
 from tests.mutation.fake import FakeClock
-from tests.probe.fake import Controller, MemoryWrites
+from tests.probe.fake import Controller, MemoryGroups, MemoryWrites
 from tests.quota.fake import MemoryPrincipals
 from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import MemoryCluster, Ticks
@@ -68,6 +69,10 @@ class Logins:
             topics=self.house.topics, topic=topic, latency=self.house.latency, sleep=self.house.clock.sleep
         )
 
+    @contextmanager
+    def groups(self) -> Iterator[MemoryGroups]:
+        yield MemoryGroups(offsets=self.house.offsets, clock=self.house.clock)
+
 
 @dataclass(kw_only=True)
 class InMemory:
@@ -85,8 +90,11 @@ class InMemory:
     topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
     elections: MemoryElections = field(default_factory=MemoryElections)
     hidden: bool = False
+    fenced: Collection[BrokerId] = ()
     latency: Callable[[BrokerId], float] = lambda _: 0.004
     """The seconds in which a broker acknowledges a small write."""
+    offsets: Callable[[float], Mapping[str, Mapping[TopicPartition, GroupOffsets]]] = lambda _: {}
+    """The offsets of the consumer groups at a time."""
 
     def __post_init__(self) -> None:
         self.clock = Ticks(self.topics.clock.sleep)
@@ -158,6 +166,7 @@ class InMemory:
                 runs=runs,
                 memory=SightingsFile(self.folder, CLUSTER_ID),
                 clock=self.clock,
+                fenced=lambda: self.fenced,
                 alone=runs.alone,
                 hidden=runs.hidden,
             )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kquota.cli.formats import Output
 from kquota.quota.entity import Entity
 from kquota.terms import (
     CONNECTION_CREATION_RATE,
@@ -21,7 +22,7 @@ from tests.quota.fake import MemoryPrincipals
 
 BROKER = "--bootstrap-server b1:9092"
 ZOOKEEPER = "--zookeeper zk1:2181"
-FORMS = ("text", "json", "tsv")
+FORMS: tuple[str, ...] = tuple(Output)
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 Placement = Mapping[tuple[str, int], Sequence[int]]
 START: Placement = {("orders", 0): [1, 2], ("orders", 1): [2, 1], ("payments", 0): [2, 3]}

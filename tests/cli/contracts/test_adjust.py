@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 
+from kquota.cli.pacing import protection
 from kquota.mutation.port import Failure
+from kquota.mutation.topic import Deletion
+from kquota.pace.lag import GroupOffsets
 from kquota.probe import latency
 from kquota.probe import run as probe
 from kquota.settings.resource import Setting
@@ -62,6 +69,7 @@ def test_a_rate(copying: CopyingCluster, session: Transcript, tmp_path: Path) ->
         "--between night=1MB/s",
         "--protect 5MB/s",
         "--protect --min-rate 7MB/s",
+        "--protect --max-rate 1B/s",
         "--protect --min-rate 9MB/s --max-rate 5MB/s",
         "--protect --zookeeper z1:2181",
         "5MB/s --broker 9",
@@ -90,6 +98,11 @@ def test_a_pause(house: InMemory, copying: CopyingCluster, session: Transcript, 
     session.kquota(f"move adjust --pause {BROKER} --reason peak")
     house.clock.sleep(3600)
     session.kquota(f"move watch {BROKER} --once")
+    shown = session.kquota(f"move status {BROKER}").out
+    assert "  paused. Continue the run: `kquota move adjust " in shown
+    assert "at least" not in shown, "the time left does not follow from the rate of a pause"
+    (run,) = json.loads(session.kquota(f"move status {BROKER} --output json").out)["runs"]
+    assert (run["paused"], run["least_seconds_left"], run["throttle"]) == (True, None, 4 * MB)
     session.kquota(f"move adjust --deadline 1h {BROKER}")
     reassign(session, file, "--verify", ["text"])
     session.kquota(f"move resume {BROKER}")
@@ -204,6 +217,43 @@ def test_protection_of_partitions_that_lose_in_sync_replicas(
     assert "the throttle is now 4 MB/s, was 8 MB/s: 1 partition lost an in-sync replica" in ran.err
 
 
+class AtOnce:
+    """A pool that runs everything at once, so that the time of the test passes only between readings."""
+
+    def __init__(self, _: int) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def submit(self, work: Callable[[], object]) -> Future[object]:
+        done: Future[object] = Future()
+        done.set_result(work())
+        return done
+
+
+def test_protection_of_consumer_groups(
+    house: InMemory,
+    copying: CopyingCluster,
+    session: Transcript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The group reads half of its records, whatever the throttle, so its lag is a reason only at first."""
+    monkeypatch.setattr(protection, "ThreadPoolExecutor", AtOnce)
+    house.configs = CreatedConfigs(house.topics)
+    copying.sizes = dict.fromkeys(copying.sizes, 15_000 * MB)
+    started(session, tmp_path, "20MB/s")
+    house.offsets = lambda at: {"billing": {name(0): GroupOffsets(int(500 * at), int(1_000 * at))}}
+    ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 5MB/s --max-rate 20MB/s")
+    lag = "the lag of consumer group 'billing' grew by at least "
+    assert re.search(rf"the throttle is now [\d.]+ MB/s, was [\d.]+ MB/s: {lag}[\d,]+ records in \d+ s", ran.err), (
+        ran.err
+    )
+    assert re.search(rf"{lag}[\d,]+ records in \d+ s even under the lowest throttle", ran.err), ran.err
+
+
 def test_protection_that_is_interrupted(
     house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
 ) -> None:
@@ -221,6 +271,39 @@ def test_protection_that_is_interrupted(
     session.kquota(f"move adjust {BROKER} --protect")
     assert house.topics.topics(None) == ()
     assert copying.configs[Setting.of_broker(BrokerId(3), FOLLOWER_RATE)] == str(4 * MB)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("command", ["move run", "move adjust"])
+def test_a_scratch_topic_that_stays_does_not_hide_the_result_of_the_move(
+    house: InMemory,
+    copying: CopyingCluster,
+    session: Transcript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    form: str,
+) -> None:
+    house.configs = CreatedConfigs(house.topics)
+    wrong = house.topics._wrong
+    denied = Failure(code=29, reason="TopicAuthorizationFailed (29)")
+    monkeypatch.setattr(house.topics, "_wrong", lambda one: denied if isinstance(one, Deletion) else wrong(one))
+    if command == "move run":
+        file = plan(tmp_path, {("orders", 0): [1, 3], ("orders", 1): [1, 3]})
+        ran = session.kquota(f"move run {file} {BROKER} --protect --throttle 20MB/s --output {form}")
+        result = '"verdict": "done"' if form == "json" else "The throttle settings from before the run are restored"
+        assert result in ran.out
+    else:
+        started(session, tmp_path, "20MB/s")
+        ran = session.kquota(f"move adjust {BROKER} --protect --output {form}")
+        assert ran.out
+    (topic,) = house.topics.topics(None)
+    assert ran.code == 1
+    assert (
+        f"error: scratch topics of --protect may remain: 1 topic not removed: {topic.name} ({denied.reason}). After "
+        "the end time in the name of a topic, `kquota quota probe --bootstrap-server b1:9092 --clean-up` removes it"
+    ) in ran.err
+    assert ran.err.count("error: ") == 1
 
 
 def test_without_the_right_to_create_topics_nothing_changes(

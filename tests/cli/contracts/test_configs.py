@@ -134,4 +134,7 @@ def test_a_change_that_no_broker_shows_is_reported_as_unknown(house: InMemory, m
     monkeypatch.setattr(clock, "until_seen", lambda: iter(range(2)))
     ran = kquota_here("configs", *BROKER.split(), *["--alter", "--topic", "orders", "--add-config", "retention.ms=5"])
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("accepted, but the cluster does not show it yet. Check with --describe\n")
+    assert ran.err.endswith(
+        "accepted, but the cluster does not show it yet. "
+        f"Check with `kquota configs {BROKER} --describe --topic orders`\n"
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,12 +19,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from kquota.cli import move_stores, unattended
 from kquota.cli.metrics_file import EXIT_CODE, GAUGES, LAST_SUCCESS, exposition, previous
 from kquota.errors import Unreachable
+from kquota.reassign.moves import Replicas
 from kquota.settings.resource import Setting
-from kquota.terms import LEADER_RATE, TopicPartition
+from kquota.stores.state.journal import line
+from kquota.stores.state.process import me
+from kquota.terms import HIGHEST_ID, LEADER_RATE, TopicPartition
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, START, THREE, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.run import Ran, kquota_here
+from tests.stores.record.hosts import Team
 
 pytestmark = pytest.mark.unit
 ALL_RUNS = f"reassign-partitions {BROKER} --verify --all-runs"
@@ -134,7 +140,10 @@ def test_a_stale_verify_says_that_the_run_was_taken_back(house: InMemory, tmp_pa
             house.cluster.cancel(name)
         if back == "another host":
             house.folder = tmp_path / "another host"
-    told = "No run of this plan is recorded here" if back == "another host" else "was undone, cancelled or refused"
+    told = {
+        "another host": "No run of this plan is recorded here",
+        "the rollback plan": "was done, but a later move has moved partitions back, so only 0 of 2 partitions",
+    }.get(back, "was undone, cancelled or refused")
     for _ in range(3):
         ran = kquota_here(*verify, "--quiet")
         assert (ran.code, ran.out) == (1, "")
@@ -167,7 +176,7 @@ def test_cancel_names_partitions_that_do_not_exist(house: InMemory, tmp_path: Pa
     file = plan(tmp_path, {("orders", 0): [1, 3], ("order", 7): [1]})
     for more in ((), ("--dry-run",)):
         ran = kquota_here("reassign-partitions", *BROKER.split(), "--cancel", "--reassignment-json-file", file, *more)
-        assert (ran.code, "warning: the plan has partitions that do not exist (order-7)" in ran.err) == (0, True)
+        assert (ran.code, "warning: 1 partition does not exist (order-7)" in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize("command", ["move status", "move resume", "throttle doctor", ALL_RUNS])
@@ -215,21 +224,76 @@ def test_quiet_does_not_ask(house: InMemory, more: list[str]) -> None:
     assert (ran.code, ran.out, "--quiet: this command asks for confirmation. Add --yes" in ran.err) == (2, "", True)
 
 
-def test_quiet_shows_what_needs_a_person(house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_shows_what_needs_a_person(house: InMemory) -> None:
     house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "7"
     ran = kquota_here("throttle", "doctor", *BROKER.split(), "--quiet")
     assert (ran.code, ran.out) == (8, "")
     assert all(line.startswith("kquota: rates-") for line in ran.err.splitlines())
     assert "rates-without-lists: broker 1" in ran.err
-    house.cluster.configs.clear()
+
+
+OTHER_PROCESS: dict[str, tuple[str, str]] = {
+    "on another host": (f'"host":"{me().host}"', '"host":"elsewhere"'),
+    "that has ended": (f'"pid":{me().pid}', f'"pid":{HIGHEST_ID}'),
+    "whose process id was used again": (f'"since":"{me().since:%Y}', '"since":"2021'),
+}
+"""A process that wrote a journal, by the value that distinguishes it from this process."""
+
+
+@pytest.mark.parametrize(("mine", "others"), OTHER_PROCESS.values(), ids=OTHER_PROCESS)
+def test_quiet_shows_a_run_that_may_be_interrupted(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: str, others: str
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(house.cluster, "submit", interrupted)
         options = (*BROKER.split(), "--reassignment-json-file", plan(tmp_path, ELSEWHERE), "--force")
         assert kquota_here("reassign-partitions", "--execute", *options, "--throttle", "5MB/s").code == 130
+    # The process of this test is still alive, like a `move run` that waits for its next wave.
+    assert kquota_here("move", "status", *BROKER.split(), "--quiet") == Ran(8, "", "")
+    [journal] = house.folder.rglob("*.journal")
+    texts = [text.partition(" ")[2] for text in journal.read_text().splitlines()]
+    assert all(mine in text for text in texts)
+    journal.write_bytes(b"".join(line(json.loads(text.replace(mine, others))) for text in texts))
     ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
     assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
-    assert "warning: run " in ran.err
-    assert "kquota move resume" in ran.err
+    assert re.search(
+        r"warning: run \S+: begun, not submitted\. If its command \(\S+@\S+, pid \d+\) is not running any more, "
+        rf"`kquota move resume {BROKER} --run \S+` continues it, and `kquota move abort {BROKER} --run \S+` undoes it",
+        ran.err,
+    )
+
+
+@pytest.mark.parametrize(("throttle", "state"), [("--throttle 5MB/s", "its throttle"), ("", "its record")])
+def test_quiet_shows_the_command_that_closes_an_ended_run(
+    house: InMemory, tmp_path: Path, throttle: str, state: str
+) -> None:
+    options = (*BROKER.split(), "--reassignment-json-file", plan(tmp_path, ELSEWHERE), *throttle.split())
+    assert kquota_here("reassign-partitions", "--execute", "--force", *options).code == 0
+    for name in (ORDERS_0, ORDERS_1):
+        house.cluster.finish(name)
+    ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
+    assert re.search(rf"warning: run \S+: ended, but {state} is still \w+\. `kquota {ALL_RUNS}`", ran.err)
+    assert kquota_here(*ALL_RUNS.split()).code == 0
+    assert kquota_here("move", "status", *BROKER.split(), "--quiet") == Ran(0, "", "")
+
+
+def test_a_command_that_is_writing_is_not_an_interruption(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is on record, and its moves are not submitted yet."""
+    team, seen = Team(tmp_path / "team"), list[Ran]()
+    monkeypatch.setattr(house, "_runs", lambda: team.process("a"))
+    submit = house.cluster.submit
+
+    def submitting(targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        seen.append(kquota_here("move", "status", *BROKER.split(), "--quiet"))
+        return submit(targets)
+
+    monkeypatch.setattr(house.cluster, "submit", submitting)
+    options = (*BROKER.split(), "--reassignment-json-file", plan(tmp_path, ELSEWHERE), "--force")
+    assert kquota_here("reassign-partitions", "--execute", *options, "--throttle", "5MB/s").code == 0
+    assert seen == [Ran(8, "", "")]
 
 
 def interrupted(*_: object) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.connection import Connection
+from kquota.cli.engine_options import SparkOptions
 from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.cli.move.estimate.inputs import Inputs, asked, gathered
 from kquota.errors import Unreachable
@@ -28,7 +29,9 @@ RATES = [f"{broker}=1MB/s" for broker in (1, 2, 3)]
 
 def inputs(house: InMemory, folder: Path) -> Inputs:
     connection = Connection(bootstrap_server="b1:9092")
-    options = EstimateOptions(connection=connection, reassignment_json_file=Path("plan.json"), bytes_in=RATES)
+    options = EstimateOptions(
+        connection=connection, reassignment_json_file=Path("plan.json"), bytes_in=RATES, spark=SparkOptions()
+    )
     return gathered(asked(options), connection, PLAN, folder)
 
 

@@ -90,8 +90,8 @@ def test_the_text_and_the_json_of_moves_between_log_dirs() -> None:
     golden("contract-estimate-log-dirs", Ran(0, text(answer) + document(answer), ""), "")
     assert never(WITHIN[:3]) is None
     assert never(WITHIN) == (
-        "the move can never finish: broker 4: 40 MB in 1 copy between its log dirs: never at 10 MB/s, because "
-        "producers write 20 MB/s meanwhile. Give a higher --replica-alter-log-dirs-throttle"
+        "broker 4: the copies between its log dirs can never finish at 10 MB/s, because producers write 20 MB/s "
+        "meanwhile. Give a higher --replica-alter-log-dirs-throttle"
     )
 
 
@@ -106,7 +106,7 @@ CORDONS = {
     ),
     "one of several": (
         Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False),
-        ["broker 3: cordoned log dirs: /a. New replicas go to other log dirs, unless a plan names one of these"],
+        ["broker 3: 1 log dir is cordoned (/a). New replicas go to other log dirs, unless a plan names a cordoned one"],
     ),
 }
 

@@ -22,6 +22,7 @@ def test_elections(house: InMemory, session: Transcript, tmp_path: Path, monkeyp
     for command in (
         "--all-topic-partitions --dry-run",
         "--topic orders --partition 0 --dry-run",
+        "--topic payments --partition 0 --dry-run",
         f"--path-to-json-file {listed}",
         "--all-topic-partitions",
         "--all-topic-partitions --batch 2",

@@ -96,6 +96,19 @@ def test_each_change_of_the_throttle_and_its_reason(
     session.must_be("contract-move-report-changes")
 
 
+def test_the_page_names_the_broker_and_the_role_of_each_changed_rate(
+    copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    reassign(session, drain(tmp_path), "--execute --throttle 2MB/s --force", ["text"])
+    session.kquota(f"move adjust 4MB/s {BROKER} --broker 3 --follower --force")
+    session.kquota(f"move adjust 5MB/s {BROKER} --force")
+    page = tmp_path / "page.html"
+    assert session.kquota(f"move report {newest()} {BROKER} --report {page}").code == 0
+    rates = page.read_text().partition("<h2>Changes of the throttle</h2>")[2]
+    assert '<td class="name">broker 3 follower.replication.throttled.rate</td>' in rates
+    assert "leader.replication.throttled.rate" in rates
+
+
 def test_execute_and_wait_records_what_it_reads(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
     reassign(session, drain(tmp_path), "--execute --wait --throttle 4MB/s --force", ["text"])
     found = report(newest())
@@ -119,6 +132,19 @@ def test_a_run_that_no_command_watched_says_so(
     assert "at most 10 min 00 s, because no command saw the end of the copies" in said
     assert "No command saw the end of the copies." in Path(tmp_path, "page.html").read_text()
     assert report(newest())["error"] is None
+
+
+def test_an_unseen_end_is_an_upper_bound_also_without_an_expected_time(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    file = drain(tmp_path)
+    reassign(session, file, "--execute --unthrottled", ["text"])
+    house.clock.sleep(600)
+    reassign(session, file, "--verify", ["text"])
+    said = session.kquota(f"move report {newest()} {BROKER} --report {tmp_path}/page.html").out
+    assert "expected:   not recorded\n" in said
+    assert "at most 10 min 00 s, because no command saw the end of the copies" in said
+    assert "<p>No command saw the end of the copies.</p>" in Path(tmp_path, "page.html").read_text()
 
 
 def test_an_older_record_says_what_it_lacks(house: InMemory, session: Transcript) -> None:
@@ -155,7 +181,9 @@ def test_one_damaged_journal_hides_no_other_run(
     assert (good in listed.out, listed.code) == (True, 1)
     assert "20260101T000000Z-000000000000 cannot be read" in listed.err
     assert session.kquota(f"move report {good} {BROKER}").code == 0
-    assert session.kquota(f"move report 20260101T000000Z-000000000000 {BROKER}").code == 1
+    named = session.kquota(f"move report 20260101T000000Z-000000000000 {BROKER}")
+    assert named.code == 1
+    assert all(f"show the throttles with `kquota throttle show {BROKER}" in ran.err for ran in (listed, named))
 
 
 def test_the_estimate_gives_the_drift_of_a_watch(

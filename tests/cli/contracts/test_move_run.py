@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from kquota.errors import Unreachable
 from kquota.mutation.topic import Partition
+from kquota.reassign.moves import Replicas
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, TopicPartition
 from tests.cli.contracts.in_memory import InMemory
-from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, THREE, plan
+from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, THREE, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.reassign.fake import Ticks
 
@@ -54,6 +57,80 @@ def test_a_whole_move(house: InMemory, session: Transcript, tmp_path: Path, monk
     session.must_be("contract-move-run")
 
 
+def test_an_election_without_an_answer_does_not_hide_the_result_of_the_move(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends_moves(house, monkeypatch)
+    led(house, {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 3})
+
+    def silent(*_: object) -> NoReturn:
+        raise Unreachable("no answer to ElectLeaders")
+
+    words = "--throttle 5MB/s --elect-leaders --election-batch 7 --output json"
+    file = plan(tmp_path, ELSEWHERE)
+    with monkeypatch.context() as patch:
+        patch.setattr(house.elections, "elect", silent)
+        ran = session.kquota(f"move run {file} {BROKER} {words}")
+    found = json.loads(ran.out)
+    assert (ran.code, found["verdict"], found["elections"]["elected"]) == (1, "done", [])
+    assert [one["topic"] for one in found["elections"]["not_sent"]] == ["orders", "orders"]
+    assert "error: kquota could not elect all preferred leaders: no answer to ElectLeaders" in ran.err
+    again = f"leader-election {BROKER} --election-type preferred --path-to-json-file {file} --batch 7"
+    assert f"Elect the preferred leaders: `kquota {again}`" in ran.err
+    assert session.kquota(f"{again} --yes").code == 0
+
+
+def test_elections_that_stop_between_two_batches_say_why(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends_moves(house, monkeypatch)
+    led(house, {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 3})
+    house.elections.troubled = {1: TopicPartition("payments", 0)}
+    words = "--throttle 5MB/s --elect-leaders --election-batch 1"
+    ran = session.kquota(f"move run {plan(tmp_path, ELSEWHERE)} {BROKER} {words}")
+    assert ran.code == 1
+    assert (
+        "kquota could not elect all preferred leaders: 1 partition is still unhealthy 60 s after a batch, without a "
+        "new leader or with an out-of-sync replica (payments-0)"
+    ) in ran.err
+    assert "1 partition: kquota requested no election" in ran.err
+
+
+@pytest.mark.parametrize("command", ["move run", "move abort", "move run, undone"])
+def test_a_failure_takes_precedence_over_a_throttle_that_is_not_restored(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """No leader is elected, or the move is undone, and a rate stays set. Cron restores it later."""
+    ends_moves(house, monkeypatch, every=20 if "undone" in command else 1)
+    led(house, {("orders", 0): 1, ("orders", 1): 1})
+    house.elections.add(TopicPartition("refunds", 0), 1, 3, leader=1)
+    file, waits = plan(tmp_path, ELSEWHERE), house.clock.sleep
+
+    def wait(seconds: float) -> None:
+        """A broker stops to accept settings while the moves run, and a partition elsewhere becomes unhealthy."""
+        house.cluster.broken[Setting.of_broker(ONE, LEADER_RATE)] = Unreachable("broker 1 does not answer")
+        if "undone" in command:
+            house.elections.add(TopicPartition("refunds", 0), 1, 3, leader=None)
+        waits(seconds)
+
+    def silent(*_: object) -> NoReturn:
+        raise Unreachable("no answer to ElectLeaders")
+
+    monkeypatch.setattr(house.elections, "elect", silent)
+    if command == "move abort":
+        reassign(session, file, "--execute --throttle 5MB/s --force", ["text"])
+        house.cluster.broken[Setting.of_broker(ONE, LEADER_RATE)] = Unreachable("broker 1 does not answer")
+        ran = session.kquota(f"move abort {BROKER} --force --elect-leaders --output json")
+        (found,) = json.loads(ran.out)["runs"]
+    else:
+        monkeypatch.setattr(house.clock, "sleep", wait)
+        more = "--abort-on-trouble" if "undone" in command else "--elect-leaders"
+        ran = session.kquota(f"move run {file} {BROKER} --throttle 5MB/s {more} --output json")
+        found = json.loads(ran.out)
+    assert [one["name"] for one in found["pending"]] == ["1"]
+    assert (ran.code, found["elections"] is None) == (1, "undone" in command)
+
+
 def test_a_move_that_is_refused(
     house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +138,7 @@ def test_a_move_that_is_refused(
     file = plan(tmp_path, ELSEWHERE)
     session.kquota(f"move run {file} {BROKER}")
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --unthrottled")
+    session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --between 22:00-06:00=9MB/s,else=1MB/s")
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --batch 0")
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --max-in-flight many")
     session.note("partitions outside the plan are unhealthy")
@@ -95,6 +173,47 @@ def test_a_killed_move_is_continued_by_the_same_command(
     session.must_be("contract-move-run-killed")
 
 
+@pytest.mark.parametrize("force", ["", "--force"])
+@pytest.mark.parametrize("limit", ["--batch 1", ""], ids=["waves", "one wave"])
+def test_resume_holds_waves_back_while_other_partitions_are_unhealthy(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, force: str
+) -> None:
+    """kquota dies before the moves of the run, or before its second wave, and a partition elsewhere has no leader."""
+    outside, first, second = (TopicPartition(*one) for one in (("refunds", 0), ("orders", 0), ("orders", 1)))
+    file, waits, healthy = plan(tmp_path, ELSEWHERE), 0, dict[TopicPartition, bool]()
+
+    def stop(seconds: float) -> None:
+        if seconds >= 1:
+            raise KeyboardInterrupt
+
+    def wait(seconds: float) -> None:
+        nonlocal waits
+        waits += seconds >= 1
+        if waits == 20:
+            house.elections.add(outside, 1, 3, leader=1)
+
+    submit = house.cluster.submit
+
+    def submitting(targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
+        healthy.update(dict.fromkeys(targets, waits >= 20))
+        return submit(targets)
+
+    house.clock = Ticks(stop)
+    house.stand_in(monkeypatch)
+    session.kquota(f"move run {file} {BROKER} --throttle 5MB/s {limit} --force")
+    house.cluster.finish(first)
+    house.elections.add(outside, 1, 3, leader=None)
+    house.clock = Ticks(wait)
+    house.stand_in(monkeypatch)
+    monkeypatch.setattr(house.cluster, "submit", submitting)
+    ran = session.kquota(f"move resume {BROKER} {force}")
+    held = bool(limit) and not force
+    assert ("no further wave starts: 1 partition outside the plan has no leader" in ran.err) is held
+    assert ("the next wave may start" in ran.err) is held
+    assert healthy == ({second: held} if limit else {})
+    assert THREE in house.cluster.partitions[second].replicas
+
+
 @pytest.mark.parametrize("batch", ["--batch 1", ""], ids=["between waves", "after the last wave"])
 def test_trouble_elsewhere_undoes_the_move(
     house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: str
@@ -116,10 +235,28 @@ def test_trouble_elsewhere_undoes_the_move(
     house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "123456789"
     ran = session.kquota(f"move run {plan(tmp_path, ELSEWHERE)} {BROKER} --throttle 5MB/s {batch} --abort-on-trouble")
     assert ran.code == 1
-    assert "the move was undone: 1 partition outside the plan has no leader" in ran.err
+    assert "kquota stopped the move (--abort-on-trouble): 1 partition outside the plan has no leader" in ran.err
     assert {name: now.replicas for name, now in house.cluster.partitions.items()} == before
     assert house.cluster.configs == {Setting.of_broker(ONE, LEADER_RATE): "123456789"}
     assert session.kquota(f"move status {BROKER}").code == 0
+
+
+def test_the_time_of_the_command_is_not_called_the_time_of_the_run(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second command continues a run that began an hour before."""
+    reassign(session, plan(tmp_path, ELSEWHERE), "--execute --throttle 5MB/s --force", ["text"])
+    house.clock.sleep(3600)
+    slept = house.clock.slept
+    ends_moves(house, monkeypatch)
+    house.clock.slept = slept
+    ran = json.loads(
+        session.kquota(f"move run {tmp_path}/plan.json {BROKER} --throttle 5MB/s --force --output json").out
+    )
+    report = json.loads(session.kquota(f"move report {ran['run']} {BROKER} --output json").out)
+    assert ran["command_seconds"] < 60
+    assert report["seconds"] > 3600
+    assert "seconds" not in ran
 
 
 def test_a_longer_move_shows_its_progress(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import ExitStack
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from kquota.cli import confirmation
 from kquota.reassign.moves import PartitionReplicas
 from kquota.settings.resource import Setting
 from kquota.terms import (
@@ -28,7 +32,9 @@ from tests.cli.contracts.sessions import (
     written,
 )
 from tests.cli.contracts.transcript import Transcript
+from tests.cli.run import kquota_here
 from tests.reassign.dirs_fake import MemoryDirs
+from tests.stores.record.hosts import Team, on_another_machine
 
 pytestmark = pytest.mark.unit
 
@@ -145,6 +151,7 @@ def test_a_move_between_log_dirs(house: InMemory, session: Transcript, tmp_path:
     reassign(session, file, f"{asked} --dry-run")
     reassign(session, file, asked, ["text"])
     reassign(session, file, "--verify")
+    reassign(session, file, "--cancel --dry-run")
     reassign(session, file, "--cancel", ["text"])
     house.clock.sleep(60)
     reassign(session, file, asked, ["json"])
@@ -163,7 +170,7 @@ def test_moves_that_the_cluster_refuses(house: InMemory, session: Transcript, tm
     reassign(session, file, "--execute --throttle 5MB/s", ["text"])
     house.cluster.refused[TopicPartition("orders", 0)] = "The replication factor is below 1."
     reassign(session, file, "--execute --additional --force", ["text", "json"])
-    reassign(session, file, "--execute --additional --throttle 5", ["text"])
+    reassign(session, file, "--execute --additional --throttle 1", ["text"])
     house.cluster.refused.clear()
     house.clock.sleep(60)
     reassign(session, file, "--execute --additional --force", ["text"])
@@ -212,3 +219,57 @@ def test_interrupted_runs_are_resumed_and_aborted(house: InMemory, session: Tran
     reassign(session, file, "--verify", ["text"])
     session.kquota(f"move status {BROKER}")
     session.must_be("contract-move-runs")
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["it ends", "it ends and another run begins"])
+def test_an_abort_undoes_only_the_run_that_was_shown(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, another: bool
+) -> None:
+    def execute(placement: Placement) -> None:
+        options = ("--reassignment-json-file", plan(tmp_path, placement), "--unthrottled", "--force")
+        assert kquota_here("reassign-partitions", "--execute", *BROKER.split(), *options).code == 0
+
+    class Slow:
+        """An operator who answers after the run has ended."""
+
+        def readline(self) -> str:
+            for name in (TopicPartition("orders", number) for number in (0, 1)):
+                house.cluster.finish(name)
+            assert kquota_here("reassign-partitions", "--verify", "--all-runs", *BROKER.split()).code == 0
+            if another:
+                execute({("payments", 0): [2, 1]})
+            return "y\n"
+
+    execute(ELSEWHERE)
+    monkeypatch.setattr(confirmation, "has_terminal", lambda: True)
+    monkeypatch.setattr(sys, "stdin", Slow())
+    ran = kquota_here("move", "abort", *BROKER.split())
+    assert (ran.code, "it was not shown before the confirmation. Nothing was written" in ran.err) == (another, another)
+    assert ("nothing to abort" in ran.err) is not another
+    assert (TopicPartition("payments", 0) in house.cluster.snapshot(()).running) is another
+
+
+def test_an_abort_that_waits_for_the_lock_does_not_undo_a_run_that_begins_meanwhile(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No run is open when the abort begins, because the `move run` of another host is still checking its plan."""
+    team, other = Team(tmp_path / "team"), ExitStack()
+    with monkeypatch.context() as patch:
+        on_another_machine(patch, "b")
+        other.enter_context(team.process("b").hold("move run"))
+
+    def waits(_: float) -> None:
+        other.close()
+        options = ("--reassignment-json-file", plan(tmp_path, ELSEWHERE), "--unthrottled", "--force")
+        with monkeypatch.context() as patch:
+            patch.setattr(house, "_runs", lambda: team.process("b"))
+            assert kquota_here("reassign-partitions", "--execute", *BROKER.split(), *options).code == 0
+
+    monkeypatch.setattr(team.clock, "sleep", waits)
+    monkeypatch.setattr(house, "_runs", lambda: team.process("a", patient=True))
+    monkeypatch.setattr(confirmation, "has_terminal", lambda: True)
+    monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
+    ran = kquota_here("move", "abort", *BROKER.split())
+    assert (ran.code, "it was not shown before the confirmation. Nothing was written" in ran.err) == (1, True), ran
+    assert "abort?" not in ran.whole_err
+    assert set(house.cluster.snapshot(()).running) == {TopicPartition("orders", number) for number in (0, 1)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,12 +12,11 @@ import pytest
 from kquota.errors import Refused
 from kquota.reassign.log_dirs import Place
 from kquota.reassign.port import AlteredLogDirs
-from kquota.terms import (
-    BrokerId,
-    ReplicaId,
-    TopicPartition,
-)
-from tests.cli.contracts.in_memory import InMemory
+from kquota.settings.resource import Setting
+from kquota.stores.record import runs
+from kquota.stores.state.runs import RunFiles
+from kquota.terms import FOLLOWER_REPLICAS, BrokerId, ReplicaId, TopicPartition
+from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, START, THREE, TWO, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.reassign.dirs_fake import MemoryDirs
@@ -45,6 +46,63 @@ def test_the_work_that_a_move_leaves_pending(
     session.note("another host, with broker 3 alive")
     reassign(session, file, "--verify")
     session.must_be("contract-move-left")
+
+
+EXECUTE = f"reassign-partitions {BROKER} --execute --reassignment-json-file PLAN --throttle RATE"
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("reassign-partitions --execute --reassignment-json-file {}", ", or give --throttle-whole-topics to throttle "),
+        ("move run {}", f", or start the move with `kquota {EXECUTE} --throttle-whole-topics`"),
+        ("move resume", "\n"),
+    ],
+    ids=["--execute", "move run", "move resume"],
+)
+def test_a_full_list_suggests_only_options_that_the_command_has(
+    house: InMemory,
+    session: Transcript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    way: str,
+) -> None:
+    file = plan(tmp_path, ELSEWHERE)
+    throttle = " --throttle 5MB/s --force"
+    if command == "move resume":
+        with monkeypatch.context() as patch:
+            patch.setattr(house.cluster, "submit", interrupted)
+            reassign(session, file, f"--execute{throttle}", ["text"])
+        throttle = ""
+    full = Setting.of_topic("orders", FOLLOWER_REPLICAS)
+    house.cluster.configs[full] = ",".join(f"{n}:900" for n in range(1_000, 4_650))
+    refused = session.kquota(f"{command.format(file)}{throttle} {BROKER}")
+    assert refused.code == 1
+    assert refused.err.rpartition("kquota: ")[2].startswith(
+        f"error: {full} has no room for another entry, so nothing was written. Remove entries that are no longer "
+        f"needed (`kquota throttle doctor {BROKER}` finds them){way}"
+    )
+
+
+def test_a_command_of_this_host_that_is_writing_is_named(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a shared record. Its run may be complete in a moment, so --quiet suggests nothing."""
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cluster, "submit", interrupted)
+        reassign(session, plan(tmp_path, ELSEWHERE), "--execute --throttle 5MB/s --force", ["text"])
+    monkeypatch.setattr(runs, "runs_here", lambda _: False)  # the command that began the run has ended
+    with RunFiles(house.folder, CLUSTER_ID).hold("move resume"):
+        shown = session.kquota(f"move status {BROKER} --output json")
+        quiet = session.kquota(f"move status {BROKER} --quiet")
+    writer = json.loads(shown.out)["writer"]
+    assert writer.startswith(f"another kquota (move resume, pid {os.getpid()} on ")
+    assert f"kquota: {writer} is writing\n" in shown.err
+    assert "warning: run " not in quiet.err
+    later = session.kquota(f"move status {BROKER} --output json")
+    assert (json.loads(later.out)["writer"], "is writing" in later.err) == (None, False)
+    assert "warning: run " in session.kquota(f"move status {BROKER} --quiet").err
 
 
 def interrupted(*_: object) -> None:

@@ -6,11 +6,14 @@ Words replace ids, ports and times in the files `golden/contract-servers-*.txt`.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from kquota.cli.formats import WITHOUT_TABLES, Output
+from kquota.sandbox import places
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.hosts import MARKER, forget, znodes
@@ -20,7 +23,6 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 RECORD = "kquota-contracts"
-FORMS = ("text", "json")
 
 
 @pytest.fixture(params=["kafka_431", "kafka_391"], ids=["4.3.1", "3.9.1"])
@@ -52,7 +54,7 @@ def test_the_shared_record(hand: OtherHand, tmp_path: Path) -> None:
     session = session_on(servers, tmp_path)
     at = f"--bootstrap-server {servers.bootstrap}" + (f" --zookeeper {servers.zookeeper}" if servers.zookeeper else "")
 
-    def record(verb: str, more: str = "", forms: Sequence[str] = FORMS) -> None:
+    def record(verb: str, more: str = "", forms: Sequence[str] = WITHOUT_TABLES) -> None:
         for form in forms:
             state = f"--state-dir {tmp_path}"
             session.kquota(f"record {verb} {at} --record {RECORD} {state} {more} --output {form}".replace("  ", " "))
@@ -90,7 +92,7 @@ def test_topics_and_their_configs(hand: OtherHand, tmp_path: Path) -> None:
     described = f"topics {at} --describe --topic contracts"
     until(lambda: _in_sync(described) == [[1, 2], [2, 3]], "all replicas are in sync")
     try:
-        for form in (*FORMS, "tsv"):
+        for form in Output:
             session.kquota(f"{described} --output {form}")
             session.kquota(f"configs {at} --describe --topic contracts --output {form}")
         if servers.zookeeper:
@@ -105,6 +107,21 @@ def _in_sync(described: str) -> list[list[int]]:
     ran = kquota_here(*described.split(), "--output", "json")
     found = json.loads(ran.out)["topics"] if ran.code == 0 else []
     return [sorted(one["isr"]) for topic in found for one in topic["partitions"]]
+
+
+def test_a_started_sandbox() -> None:
+    name = f"contracts-{os.getpid()}"
+    session = Transcript(
+        names={str(places.directory(name)): "DIRECTORY", name: "NAME"},
+        patterns={r"127\.0\.0\.1:\d+": "ADDRESS", r'("(?:pid|port)": |\b(?:pid|port) )\d+': r"\1NUMBER"},
+    )
+    try:
+        session.kquota(f"sandbox up {name} --zookeeper-only --output json")
+        session.kquota(f"sandbox status {name}")
+        session.kquota(f"sandbox up {name} --zookeeper-only --output json")
+    finally:
+        session.kquota(f"sandbox down {name}")
+    session.must_be("contract-servers-sandbox-up")
 
 
 def test_the_sandbox(hand: OtherHand, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from kquota.errors import NextStep, StepFor, Unreachable
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
-from kquota.quota.usage import QuotaBucket
+from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.stores.admin.quotas import WireQuotas
+from kquota.stores.metrics.broker_metrics import BrokerMetrics, Sample, metrics_of
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     FOLLOWER_RATE,
     LEADER_RATE,
     LEADER_REPLICAS,
@@ -279,6 +282,57 @@ def test_simulations(session: Transcript, tmp_path: Path) -> None:
     session.must_be("contract-quota-simulate")
 
 
+def _of_broker(broker: str, *buckets: tuple[str, str | None, str | None, BucketUse]) -> BrokerMetrics:
+    """The metrics of a broker, under the packed names that its exporter gives the buckets."""
+    samples = [Sample("kafka_server_app_info_version", {"id": broker}, 1.0)]
+    for metric, user, client_id, use in buckets:
+        labels = {"user": user or "", "client_id": client_id or ""}
+        values = {
+            "mutation_rate" if metric == "controllermutation" else "byte_rate": use.used,
+            "throttle_time": use.throttle_ms,
+            "tokens": use.tokens,
+        }
+        samples += [
+            Sample(f"kafka_server_{metric}_{kind}", labels, value)
+            for kind, value in values.items()
+            if value is not None
+        ]
+    return metrics_of(samples, "unnamed")
+
+
+def test_the_clients_with_their_quotas(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.quotas = quotas()
+    house.stand_in(monkeypatch)
+    found: list[BrokerMetrics | Unreachable] = [
+        replace(
+            _of_broker(
+                "1",
+                ("produce", "alice", None, BucketUse(broker="1", used=12_000_000.12345, throttle_ms=1_285.06)),
+                ("fetch", None, "a\tb\\c", BucketUse(broker="1", used=0.25)),
+                ("fetch", None, "größer", BucketUse(broker="1", used=7.0)),
+                ("controllermutation", "bob", None, BucketUse(broker="1", used=1.5, tokens=-3.0)),
+            ),
+            queue_ms=12.345,
+        ),
+        _of_broker("2", ("produce", "alice", None, BucketUse(broker="2", used=5_000_000.0, throttle_ms=0.0))),
+        _of_broker("3"),
+    ]
+    monkeypatch.setattr(world, "usage_reader", lambda *_: lambda: found)
+    top = f"quota top {BROKER} --metrics http://b1:7071/metrics"
+    for form in FORMS:
+        session.kquota(f"{top} --output {form}")
+        session.kquota(f"{top} --limited --output {form}")
+    session.kquota(f"{top} --lines 1")
+    session.note("broker 3 does not answer")
+    found[2] = Unreachable("http://b3:7071/metrics: no answer within 5 s")
+    session.kquota(f"{top} --output json")
+    session.note("no client has a quota metric")
+    found[:] = [_of_broker("1")]
+    for form in FORMS:
+        session.kquota(f"{top} --output {form}")
+    session.must_be("contract-quota-top")
+
+
 class Measured:
     """A job that measured one client. Implements the part of `UsageJob` that `quota advise` uses."""
 
@@ -288,6 +342,41 @@ class Measured:
 
     def pieces(self, _brokers: object) -> list[object]:
         return []
+
+
+class MeasuredDay:
+    """A job that measured a day: a client with a peak, a throttled one, and one without a predicted throttle time."""
+
+    def statistics(self, _percentile: float, _keys: object) -> list[BucketStatistics]:
+        def use(key: str, user: str | None, client_id: str | None, usual: float, most: float) -> BucketStatistics:
+            bucket = QuotaBucket(key=key, user=user, client_id=client_id)
+            throttled = 60 if user == "alice" else 0
+            return BucketStatistics(
+                bucket=bucket, broker="2", percentile=usual, most=most, seconds=82_800, throttled=throttled
+            )
+
+        return [
+            use(PRODUCER_BYTE_RATE, None, "bursts", 1_000_000.12345, 9_999_999.98765),
+            use(CONSUMER_BYTE_RATE, "alice", "größer", 1_000_000.0, 1_200_000.0),
+            use(CONTROLLER_MUTATION_RATE, "bob", None, 2.5, 20.0),
+        ]
+
+    def pieces(self, brokers: Mapping[QuotaBucket, str]) -> list[tuple[QuotaBucket, list[tuple[float, float]]]]:
+        return [(bucket, [(1e6, 36_000.0), (1e7, 600.0), (1e6, 46_200.0)]) for bucket in brokers]
+
+
+def test_proposed_quotas(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    house.quotas = quotas()
+    house.configs = FakeConfigs(brokers=[1, 2], release=(4, 1), static={"num.io.threads": "8"})
+    house.stand_in(monkeypatch)
+    began = datetime(2026, 3, 1, tzinfo=UTC)
+    measured = MeasuredTime(cluster_id="cluster-1", begin=began, end=began.replace(hour=23))
+    monkeypatch.setattr(UseSource, "opened", lambda *_: (measured, MeasuredDay()))
+    for form in FORMS:
+        session.kquota(f"quota advise {BROKER} --usage {tmp_path} --output {form}")
+    for form in FORMS:
+        session.kquota(f"quota advise {BROKER} --usage {tmp_path} --network 1GB/s --brokers 4 --output {form}")
+    session.must_be("contract-quota-advise")
 
 
 @pytest.mark.parametrize(("form", "warned"), [("text", True), ("json", False)])

@@ -23,6 +23,7 @@ from kquota.cli.throttle.doctor.answer import DO
 from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.errors import NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
+from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
 from kquota.throttle.standing import Finding, Remedy
 from kquota.watch.symptom import NotSubmitted
@@ -45,15 +46,19 @@ SAMPLES = {
     "found.id": "20260301T123000Z-6a6b28d658e6",
     "run.id": "20260301T123000Z-6a6b28d658e6",
     "other.id": "20260301T123000Z-6a6b28d658e6",
+    "run": "20260301T123000Z-6a6b28d658e6",
     "run.run": "20260301T123000Z-6a6b28d658e6",
     "keys": LEADER_RATE,
     "quota": "controller_mutation_rate=1",
     "self.run": "20260301T123000Z-6a6b28d658e6",
     "rate": "5MB/s",
     "plan": "PLAN",
-    "shlex.quote(str(options.file))": "FILE.yaml",
+    "file": "FILE.yaml",
     "more": " --prune",
     "skip": " --if-exists",
+    "rest": "--topic orders --partition 0",
+    "entity": "--user alice --client billing",
+    "resource.name": "1",
     "named": " --topic orders --topic payments",
 }
 """The parts of commands that are not literal, with the values that a test puts in their place."""
@@ -73,6 +78,7 @@ AT = {
 }
 ONLY_BROKERS = {
     "--replica-alter-log-dirs-throttle": "`move plan` suggests it, and has no --zookeeper",
+    "--additional": "Kafka cannot start additional moves through ZooKeeper, so `throttle set` suggests it over brokers",
     **dict.fromkeys(
         ("--group", "--client-metrics", "--broker-logger"),
         "ZooKeeper does not have these resources, so no write of them fails there",
@@ -127,7 +133,8 @@ def literal() -> Iterator[str]:
 
 def steps() -> Iterator[str]:
     for step, command in COMMANDS.items():
-        yield worded(Refused(StepFor(step, "1") if "{}" in command else step))
+        if not command.startswith("sandbox "):  # complete without a cluster, and not in backticks
+            yield worded(Refused(StepFor(step, "1") if "{}" in command else step))
 
 
 def remedies() -> Iterator[str]:
@@ -214,6 +221,8 @@ def test_each_command_is_given_the_options_that_it_has(monkeypatch: pytest.Monke
         known = {f"--{name.replace('_', '-')}" for name in (*OPTIONS, "state_dir")}
         # In these commands, controllers take the place of the brokers, so they are not added to them.
         left_out = {"--bootstrap-controller"} if path in ("configs", "reassign-partitions") else set()
+        if not path.startswith("record"):  # only `record` takes brokers and a ZooKeeper together
+            left_out |= {one for one in known if one.startswith(("--zookeeper", "--zk-"))}
         assert given == (known & command.options()) - left_out, path
 
 
@@ -229,6 +238,26 @@ def test_a_command_that_has_ended_gives_no_options_to_suggested_commands(house: 
     refused = kquota_here("move", "watch", "--bootstrap-server", "b1:9092", "--run", "nobody")
     assert "`kquota move status --bootstrap-server b1:9092`" in refused.err
     assert suggested("move resume", {}) == "`kquota move resume --bootstrap-server HOST:PORT`"
+
+
+@pytest.mark.parametrize("command", ["throttle clear", "throttle clear --all --yes", "throttle doctor --fix --yes"])
+def test_the_reason_of_a_pending_setting_has_a_command(house: InMemory, command: str) -> None:
+    """Over ZooKeeper, the fence of a transaction can find that the topic of the record was deleted."""
+    deleted = Refused("topic runs: it was deleted. ", NextStep.SHARE_RECORD, " creates a new one")
+    at = ("--bootstrap-server", "b1:9092")
+    rate = Setting.of_broker(BrokerId(1), LEADER_RATE)
+    if command == "throttle clear":
+        kquota_here(
+            "throttle", "set", *at, "--topic", "orders", "--broker", "1", "--throttle", "5MB/s", "--sample", "0"
+        )
+    else:
+        house.cluster.configs[rate] = "5000000"
+    house.cluster.broken = {rate: deleted}
+    for form in ("text", "json"):
+        ran = kquota_here(*command.split(), *at, "--output", form)
+        shown = ran.err if form == "text" else ran.out
+        assert ran.code == 8
+        assert "it was deleted. `kquota record share --bootstrap-server b1:9092` creates a new one" in shown
 
 
 def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,9 +18,11 @@ from kquota.terms import (
     LEADER_REPLICAS,
     TopicPartition,
 )
-from tests.cli.contracts.in_memory import InMemory
-from tests.cli.contracts.sessions import BROKER, FORMS, ONE, TWO
+from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
+from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO
 from tests.cli.contracts.transcript import Transcript
+from tests.cli.run import kquota_here
+from tests.reassign.records import alone
 
 pytestmark = pytest.mark.unit
 
@@ -36,8 +39,10 @@ def test_a_shared_record_with_problems_and_runs(session: Transcript) -> None:
         unreadable={"20260301T123000Z-03": "it has format 2"},
         foreign=2,
     )
+    unread = Condition(identity="0e7c2f2a", replicas=1, wrong=["it has 2 partitions, and the record needs one"])
     for form in (Output.text, Output.json):
-        session.note(WRITE[form](answer("__kquota_runs", found)).removesuffix("\n"))
+        for one in (found, unread):
+            session.note(WRITE[form](answer("__kquota_runs", one)).removesuffix("\n"))
     session.must_be("contract-record-condition")
 
 
@@ -71,6 +76,11 @@ def test_throttles(house: InMemory, session: Transcript) -> None:
     session.must_be("contract-throttle")
 
 
+def test_a_rate_of_1_is_1_byte_per_second(house: InMemory, session: Transcript) -> None:
+    ran = session.kquota(f"throttle set {BROKER} --all-topics --all-brokers --throttle 1 --sample 0 --dry-run")
+    assert "kquota: throttle: 1 byte per second (1 B/s) on each broker\n" in ran.err
+
+
 def test_a_returning_broker_is_throttled(house: InMemory, session: Transcript) -> None:
     behind = TopicPartition("orders", 0)
     house.cluster.partitions[behind] = replace(house.cluster.partitions[behind], isr=(ONE,))
@@ -81,6 +91,44 @@ def test_a_returning_broker_is_throttled(house: InMemory, session: Transcript) -
     session.kquota(f"{asked} --output text")
     house.cluster.partitions[behind] = replace(house.cluster.partitions[behind], isr=(ONE, TWO))
     session.note("broker 2 has caught up")
+    for form in ("text", "json"):
+        session.kquota(f"{asked} --dry-run --output {form}")
     session.kquota(f"{asked} --output json")
     session.kquota(f"{asked} --output text")
     session.must_be("contract-throttle-recovering")
+
+
+def test_the_reason_of_a_recovery_is_recorded(house: InMemory, session: Transcript) -> None:
+    behind = TopicPartition("orders", 0)
+    house.cluster.partitions[behind] = replace(house.cluster.partitions[behind], isr=(ONE,))
+    session.kquota(f"throttle set {BROKER} --recovering 2 --throttle 5MB/s --once --reason CHG-7")
+    [run] = alone(house.folder, CLUSTER_ID).unfinished()
+    assert run.reason == "CHG-7"
+
+
+def test_a_dry_run_of_clear_all_shows_the_rates_of_dead_brokers(house: InMemory, session: Transcript) -> None:
+    house.cluster.alive.remove(THREE)
+    house.cluster.controllers = True
+    for form in ("text", "json"):
+        session.kquota(f"throttle clear {BROKER} --all --dry-run --output {form}")
+    session.kquota(f"throttle clear {BROKER} --all --yes")
+    session.must_be("contract-throttle-dead")
+
+
+@pytest.mark.parametrize("command", ["show --no-sample", "doctor", "doctor --fix --yes", "clear --all --yes"])
+def test_the_rates_of_a_dead_broker_without_replicas_are_unknown(house: InMemory, command: str) -> None:
+    """It was drained, but its rate is still set in the controllers."""
+    for name, now in house.cluster.partitions.items():
+        house.cluster.partitions[name] = replace(now, replicas=(ONE, TWO), isr=(ONE, TWO))
+    house.cluster.alive.remove(THREE)
+    house.cluster.controllers = True
+    rate = Setting.of_broker(THREE, LEADER_RATE)
+    house.cluster.configs[rate] = "9"
+    house.fenced = (THREE,)
+    words = ["throttle", *command.split(), *BROKER.split(), "--output", "json"]
+    ran = kquota_here(*words)
+    nothing = any(words in ran.err for words in ("nothing is throttled", "there is nothing to remove"))
+    assert (nothing, ran.code) == (False, 0 if "--yes" in words else 8)
+    found = json.loads(ran.out)
+    assert found.get("cleared_brokers" if "--yes" in words else "unread_brokers") == [3]
+    assert (rate in house.cluster.configs) == ("--yes" not in words)

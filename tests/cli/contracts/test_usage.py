@@ -77,6 +77,7 @@ WRONG = (
     f"throttle clear {BROKER} --all",
     f"move plan {BROKER}",
     "move estimate --reassignment-json-file no-such.json",
+    "sandbox down zk --all",
     "sandbox env no-such",
     "sandbox status no-such",
     "sandbox status no-such --output json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from kquota.cli.output import plain
 from kquota.cli.watching.answer import MovesWatched, WatchedBrokerShown, WatchedMoveShown
 from kquota.cli.watching.wording import MoveNamed, shown
+from kquota.terms import BrokerId
 from kquota.watch.link_pace import Trend
-from kquota.watch.symptom import NotSubmitted, RunPaused
+from kquota.watch.symptom import NotSubmitted, RunPaused, StarvedCopies, ThrottleSide
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
@@ -64,9 +66,18 @@ def test_execute_and_wait(copying: CopyingCluster, session: Transcript, tmp_path
         copying.partition(name(0), (1, 2), 60 * MB)
         copying.partition(name(1), (1, 2), 60 * MB)
     reassign(session, file, "--verify --wait", ["text"])
-    reassign(session, "-", "--execute --wait", ["text"])
-    assert copying.configs == {}
     session.must_be("contract-wait")
+
+
+def test_execute_and_wait_reads_a_pipe_once(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, Path(drain(tmp_path)).read_bytes())
+    os.close(writer)
+    asked = f"reassign-partitions {BROKER} --execute --wait --throttle 4MB/s --force --output json"
+    ran = session.kquota(f"{asked} --reassignment-json-file /dev/fd/{reader}")
+    os.close(reader)
+    assert (ran.code, copying.configs) == (0, {})
+    assert json.loads(ran.out.splitlines()[-1])["verdict"] == "done"
 
 
 def test_wrong_options(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
@@ -86,6 +97,20 @@ def test_each_reading_is_one_json_document_on_a_line(
     lines = session.kquota(f"move watch {BROKER} --interval 5s --output json").out.splitlines()
     left = [json.loads(line)["moves"][0]["left"] for line in lines]
     assert left == [60 * MB, 35 * MB, 10 * MB, 0]
+
+
+def test_the_destination_of_another_tool_does_not_abort_our_run(
+    copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    reassign(session, drain(tmp_path), "--execute --throttle 4MB/s --force", ["text"])
+    copying.partition(name(0, "payments"), (1, 2), 60 * MB)
+    copying.alive |= set(brokers(4))
+    copying.submit({name(0, "payments"): brokers(1, 4)})
+    copying.lose(4)
+    [down] = json.loads(session.kquota(f"move watch {BROKER} --once --output json").out)["findings"]
+    assert (down["finding"], down["values"]["broker"]) == ("destination down", 4)
+    assert "--run" not in down["do"]
+    assert "`kquota move status " in down["do"]
 
 
 def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
@@ -123,6 +148,17 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     lines = list(reading.text())
     assert max(map(len, lines)) <= 80
     assert " ".join(line.strip() for line in lines).count(" growing") == 12
+
+
+@pytest.mark.parametrize(
+    ("rate", "written", "raised"),
+    [(0, 0.0, "1"), (1, 0.5, "2"), (1, 2.35, "5"), (7, 0.0, "14"), (50, 49.0, "100"), (8 * MB, 8.12 * MB, "16MB/s")],
+)
+def test_the_rate_that_a_finding_suggests(rate: int, written: float, raised: str) -> None:
+    starved = StarvedCopies(
+        broker=BrokerId(1), side=ThrottleSide.LEADER, rate=rate, used=0.0, followers=0.0, written=written
+    )
+    assert shown(starved, MoveNamed(run="r1", plan=None)).do.endswith(f" --throttle {raised}`")
 
 
 def test_the_words_of_each_finding(session: Transcript) -> None:

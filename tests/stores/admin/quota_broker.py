@@ -1,5 +1,5 @@
-"""The quota requests of a broker in memory, for `WireQuotas`. Gaps: only changes of entities in `errors` fail, and no
-user has credentials.
+"""The requests of a broker in memory about quotas and credentials, for `WireQuotas`. Gaps: only changes of entities in
+`errors` and of mechanisms in `scram_errors` fail. No user has credentials, so every deletion finds none.
 
 Unlike Kafka it also stores entity types of other servers, as Redpanda does.
 """
@@ -14,11 +14,17 @@ from kafka.protocol.admin.client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from kafka.protocol.admin.users import DescribeUserScramCredentialsResponse
+from kafka.protocol.admin.users import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponse,
+)
 
 _Described = DescribeClientQuotasResponse.EntryData
 _Altered = AlterClientQuotasResponse.EntryData
+_Credential = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 _DEFAULT, _ANY = 1, 2
+_NOT_SET = 91
 Parts = frozenset[tuple[str, str | None]]
 """(entity type, name) for each part of an entity; None is the default."""
 
@@ -29,20 +35,31 @@ class QuotaBroker:
     def __init__(self, *, lenient: bool = False) -> None:
         self.held: dict[Parts, dict[str, float]] = {}
         self.errors: dict[Parts, tuple[int, str | None]] = {}
+        self.scram_errors: dict[int, int] = {}
+        """Error codes by the code of a mechanism."""
         self.has_controller = True
+        self.controller = 1
         self._lenient = lenient
 
     def version(self) -> tuple[int, ...]:
         return (4, 1)
 
-    def ask(self, request: Any) -> Any:
+    def ask(self, request: Any, _broker: int | None = None, _seconds: float | None = None) -> Any:
         if isinstance(request, DescribeClientQuotasRequest):
             found = {parts: held for parts, held in self.held.items() if held and self._matches(request, parts)}
             entries = [_Described(entity=_entity(_Described, p), values=_values(held)) for p, held in found.items()]
             return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=entries)
         if isinstance(request, AlterClientQuotasRequest):
             return AlterClientQuotasResponse(throttle_time_ms=0, entries=[self._alter(one) for one in request.entries])
+        if isinstance(request, AlterUserScramCredentialsRequest):
+            results = [self._credential(one, 0) for one in request.upsertions]
+            results += [self._credential(one, _NOT_SET) for one in request.deletions]
+            return AlterUserScramCredentialsResponse(throttle_time_ms=0, results=results)
         return DescribeUserScramCredentialsResponse(throttle_time_ms=0, error_code=0, error_message=None, results=[])
+
+    def _credential(self, one: Any, otherwise: int) -> Any:
+        code = self.scram_errors.get(one.mechanism, otherwise)
+        return _Credential(user=one.name, error_code=code, error_message=None)
 
     def _matches(self, request: Any, parts: Parts) -> bool:
         names = dict(parts)

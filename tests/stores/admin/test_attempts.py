@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError
+from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaTimeoutError
+from kafka.protocol.admin.topics import ElectLeadersRequest
 
-from kquota.errors import Unknown, Unreachable
+from kquota.errors import Refused, Unknown, Unreachable
 from kquota.stores.admin import connection, topic_setup
 from kquota.stores.admin.connection import Wire, was_sent
+from kquota.stores.admin.partition_states import PartitionStatesRequest, topic_states
 from kquota.stores.admin.running import (
     NOT_CONTROLLER,
     RunningMovesRequest,
@@ -20,7 +23,7 @@ from kquota.stores.admin.running import (
     moves_by_topic,
     moving_topics,
 )
-from kquota.stores.login.arguments import OF_A_PROGRAM
+from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
 from kquota.terms import BrokerId
 
 
@@ -47,6 +50,12 @@ class Net:
         pass
 
 
+class Hanging:
+    """A request that gets no answer."""
+
+    name = "MetadataRequest"
+
+
 class Manager:
     """Connections to brokers. `answer` returns or raises the result of each attempt."""
 
@@ -63,7 +72,7 @@ class Manager:
         return request
 
     async def wait_for(self, request: Any, timeout_ms: int) -> Any:
-        if isinstance(request, str) and request == "hangs":
+        if isinstance(request, Hanging):
             self._time.seconds += timeout_ms / 1000
             raise KafkaTimeoutError("late")
         return self._answer(request)
@@ -72,11 +81,12 @@ class Manager:
 class StubWire(Wire):
     """A wire without a cluster."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._bootstrap, self._names, self._patience, self._tls = "k1:9092", OF_A_PROGRAM, 30.0, False
+    def __init__(self, manager: Manager, names: ArgumentNames = OF_A_PROGRAM) -> None:
+        self._bootstrap, self._names, self._patience, self._tls = "k1:9092", names, 30.0, False
         self._manager, self._net = manager, Net()  # type: ignore[assignment]
+        self._reader = None
 
-    def metadata(self, *_: object) -> None:
+    def refresh(self) -> None:
         pass
 
 
@@ -90,7 +100,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 def test_brokers_that_hang_share_one_time_limit(time: Time) -> None:
     wire = StubWire(Manager(time, lambda request: request))
-    requests = {BrokerId(number): "hangs" for number in range(1, 5)} | {BrokerId(5): "answers"}
+    requests: dict[BrokerId, Any] = {BrokerId(number): Hanging() for number in range(1, 5)} | {BrokerId(5): "answers"}
     answers = wire.ask_each(requests, 8.0)
     assert time.seconds == pytest.approx(8.0)
     assert [isinstance(answer, Unreachable) for answer in answers.values()] == [True] * 4 + [False]
@@ -120,6 +130,29 @@ def test_a_request_whose_only_attempt_was_written_was_sent(time: Time) -> None:
     with pytest.raises(Unreachable) as error:
         StubWire(Manager(time, answer)).ask(request, BrokerId(1))
     assert was_sent(request, error.value)
+    assert "no answer to ListPartitionReassignments (" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "kind", "step"),
+    [
+        ("broker", RunningMovesRequest, ". On a ZooKeeper cluster, use zookeeper, if the command has it"),
+        ("broker", ElectLeadersRequest, ""),
+        (CONTROLLER, RunningMovesRequest, ""),
+    ],
+    ids=["also in ZooKeeper", "only through brokers", "through controllers"],
+)
+def test_zookeeper_is_suggested_only_for_a_request_that_it_can_replace(
+    time: Time, server: str, kind: type[Any], step: str
+) -> None:
+    def answer(_request: Any) -> Any:
+        raise IncompatibleBrokerVersion("too old")
+
+    wire = StubWire(Manager(time, answer), replace(OF_A_PROGRAM, server=server))
+    with pytest.raises(Refused) as error:
+        wire.ask(kind(), BrokerId(1))
+    name = kind.name.removesuffix("Request")
+    assert str(error.value) == f"{server} 1: this release of Kafka does not support {name}{step}"
 
 
 MUTATIONS: dict[str, tuple[Callable[[Wire, str], object], str]] = {
@@ -149,3 +182,41 @@ def test_an_election_of_more_than_10_seconds_makes_the_controller_unreachable(ti
     with pytest.raises(Unreachable, match="NotController"):
         moves_by_topic(wire, moving_topics())
     assert time.seconds > connection.CONNECT_SECONDS
+
+
+class Stopped(Manager):
+    """Broker 1 accepts connections, but never answers. The metadata names it as the controller."""
+
+    def __init__(self, time: Time, answer: Callable[[Any], Any]) -> None:
+        super().__init__(time, answer)
+        self.asked: list[int | None] = []
+        self.cluster.brokers = lambda: [SimpleNamespace(node_id=one, host="k", port=1, rack=None) for one in (1, 2, 3)]
+
+    def send(self, request: Any, **options: Any) -> Any:
+        node_id = options.get("node_id")
+        self.asked.append(node_id)
+        return Hanging() if node_id in (1, None) else request
+
+
+def test_another_broker_reports_the_running_moves_if_the_first_one_is_stopped(time: Time) -> None:
+    manager = Stopped(time, lambda _: SimpleNamespace(error_code=0, topics=[]))
+    assert moves_by_topic(StubWire(manager), moving_topics()) == {}
+    assert (manager.asked[0], time.seconds) == (1, connection.HUNG_SECONDS)
+
+
+def test_a_controller_that_is_stopped_is_asked_again_because_others_know_no_moves(time: Time) -> None:
+    """As on a ZooKeeper cluster."""
+    moved = SimpleNamespace(error_code=NOT_CONTROLLER, error_message=None)
+    manager = Stopped(time, lambda _: moved)
+    with pytest.raises(Unreachable, match="broker 1"):
+        moves_by_topic(StubWire(manager), moving_topics())
+    assert manager.asked[0] == manager.asked[2] == 1
+
+
+def test_a_read_waits_only_once_for_a_stopped_broker(time: Time) -> None:
+    manager = Stopped(time, lambda _: SimpleNamespace(cluster=None))
+    wire = StubWire(manager)
+    for _ in range(20):
+        wire.partition_states(PartitionStatesRequest([], topic_states()))
+    assert time.seconds <= connection.HUNG_SECONDS
+    assert len(set(manager.asked[2:])) == 1, "kquota prefers the broker that has answered"

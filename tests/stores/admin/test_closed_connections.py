@@ -41,7 +41,7 @@ def test_the_error_of_a_broker_that_closes_every_connection_names_both_causes(ka
     with (
         Recorder(hang_ups=[0.0] * 1_000) as recorder,
         pytest.raises(
-            Unreachable, match=r"to another listener, or the broker may limit .*Check the port, and security"
+            Unreachable, match=r"to another listener, or the server may limit .*Check the port, and security"
         ),
     ):
         Wire(kafka_431.brokers[0].address, recorder.settings | settings)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.protocol.consumer import ListOffsetsRequest
 
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.log_dirs import WireLogDirs
@@ -43,8 +44,11 @@ class OneBroker:
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         found = {}
         for broker, request in requests.items():
-            assert request.partitions == {"t": [0]}
-            found[broker] = OffsetsAnswer(throttle_time_ms=0, offsets={"t": {0: OFFSETS[request.timestamp]}})
+            request.API_VERSION = 9
+            [topic] = ListOffsetsRequest.decode(request.body(), version=9).topics
+            [asked] = topic.partitions
+            assert (topic.name, asked.partition_index) == ("t", 0)
+            found[broker] = OffsetsAnswer(throttle_time_ms=0, offsets={"t": {0: OFFSETS[asked.timestamp]}})
         return found
 
 

@@ -112,7 +112,7 @@ def test_a_snapshot_is_one_line_a_replica(cluster: Sandbox, real_stage: RealStag
         *("log-dirs", "--bootstrap-server", cluster.bootstrap, "--snapshot", str(tmp_path / "h")),
         *("--topic-list", "snapped"),
     )
-    assert (ran.code, ran.err) == (0, "kquota: 4 replicas of 3 brokers\n")
+    assert (ran.code, ran.err) == (0, "kquota: the snapshot has 4 replicas of 3 brokers\n")
     path = Path(ran.out.strip())
     assert list((tmp_path / "h").iterdir()) == [path]
     rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]

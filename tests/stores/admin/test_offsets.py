@@ -14,7 +14,7 @@ from kafka.protocol.frame import KafkaBytes
 from kquota.stores.admin import offsets
 from kquota.stores.admin.offsets import EARLIEST_LOCAL, LATEST, PENDING, OffsetsAnswer
 
-VERSIONS = (4, 5, 6, 7, 8, 9, 10, 11)
+VERSIONS = (6, 7, 8, 9, 10, 11)
 NAMES = st.text(alphabet="aé-_.", min_size=1, max_size=200)
 NUMBERS = st.integers(0, 2**31 - 1)
 ASKED = st.dictionaries(NAMES, st.lists(NUMBERS, max_size=200), max_size=5)
@@ -42,7 +42,7 @@ def test_a_request_has_the_bytes_of_kafka_pythons(
             for name, numbers in asked.items()
         ],
     )
-    ours = offsets.ListOffsetsRequest(asked, timestamp, replica_id)
+    ours = offsets.ListOffsetsRequest.of(asked, timestamp, replica_id)
     for each in (ours, theirs):
         each.API_VERSION = version
         each.with_header(7, "kquota")
@@ -71,7 +71,7 @@ def decoded(version: int, data: bytes) -> OffsetsAnswer:
     buffer = KafkaBytes(len(data))
     buffer.write(data)
     buffer.seek(0)
-    asked: Any = offsets.ListOffsetsRequest({}, LATEST, -1)
+    asked: Any = offsets.ListOffsetsRequest([], LATEST, -1)
     asked.API_VERSION = version
     asked.with_header(7, "kquota")
     found = asked.header.get_response_class().decode(buffer)
@@ -91,7 +91,7 @@ def test_an_answer_has_the_offsets_that_kafka_python_wrote(
     assert found == OffsetsAnswer(throttle_time_ms=250, offsets=known)
 
 
-@pytest.mark.parametrize("version", [5, 8])
+@pytest.mark.parametrize("version", [6, 8])
 def test_a_truncated_answer_is_an_error_that_kafka_python_reports(version: int) -> None:
     data = answered(version, {"t": [(0, 0, -1, 5, 1), (1, 0, -1, 6, 1)]})
     for length in range(len(data) - 1):
@@ -107,10 +107,10 @@ def test_tagged_fields_of_an_entry_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "versions"), [(LATEST, (4, 5)), (EARLIEST_LOCAL, (8, None)), (PENDING, (11, None))]
+    ("timestamp", "versions"), [(LATEST, (6, None)), (EARLIEST_LOCAL, (8, None)), (PENDING, (11, None))]
 )
 def test_the_versions_that_a_timestamp_needs(timestamp: int, versions: tuple[int, int | None]) -> None:
-    asked = offsets.ListOffsetsRequest({}, timestamp, -1)
+    asked = offsets.ListOffsetsRequest([], timestamp, -1)
     assert (asked._min_version, asked._max_version) == versions
 
 

@@ -10,6 +10,8 @@ from kquota.stores.admin.log_sizes import LogDirSizes, LogSizes
 from kquota.stores.admin.offsets import ListOffsetsRequest, OffsetsAnswer
 from kquota.stores.admin.replica_logs import WireReplicaLogs
 from kquota.terms import BrokerId, TopicPartition
+from kquota.watch.reading import WantedLogs
+from tests.watch.contract import size_of
 
 T0, ONE, TWO = TopicPartition("t", 0), BrokerId(1), BrokerId(2)
 
@@ -22,7 +24,7 @@ class TwoBrokers:
 
     def _answer(self, broker: BrokerId, request: Any) -> Any | KquotaError:
         if not isinstance(request, ListOffsetsRequest):
-            found = LogDirSizes(path="/data", error_code=0, usable=None, topics=[("t", iter([(0, 400, 0, 0)]))])
+            found = LogDirSizes(path="/data", error_code=0, usable=None, topics=[("t", iter([(0, 400, 0)]))])
             return LogSizes(throttle_time_ms=0, error_code=0, results=[found])
         if broker == TWO:
             return Unreachable("no answer to ListOffsets")
@@ -30,7 +32,10 @@ class TwoBrokers:
 
 
 def test_a_broker_without_an_answer_to_list_offsets_is_silent() -> None:
-    both = [(T0, ONE), (T0, TWO)]
-    found = WireReplicaLogs(TwoBrokers()).read(both, both)  # type: ignore[arg-type]
+    both = {ONE: (0,), TWO: (0,)}
+    found = WireReplicaLogs(TwoBrokers()).read([WantedLogs("t", both, both)], (ONE, TWO))  # type: ignore[arg-type]
     assert found.silent == {TWO: "no answer to ListOffsets"}
-    assert {broker: (log.size, log.end) for (_, broker), log in found.logs.items()} == {ONE: (400, 7), TWO: (400, None)}
+    assert {broker: (size_of(found, (T0, broker)), found.end((T0, broker))) for broker in both} == {
+        ONE: (400, 7),
+        TWO: (400, None),
+    }

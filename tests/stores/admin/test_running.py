@@ -27,7 +27,7 @@ class Electing:
             raise Unreachable("broker 1: no answer") from self._first
         return self._first if broker == 1 else DONE
 
-    def metadata(self, _topics: object) -> None:
+    def refresh(self) -> None:
         self.controller = 2
 
 

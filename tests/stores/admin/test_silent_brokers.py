@@ -10,8 +10,9 @@ import pytest
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.settings.resource import Setting
-from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.connection import HUNG_SECONDS, Wire
 from kquota.stores.admin.controller_configs import ControllerConfigs
+from kquota.stores.admin.controllers import ControllerWire
 from kquota.stores.admin.requests import on_the_wire, own_source
 from kquota.stores.admin.settings import WireSettings
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
@@ -21,20 +22,26 @@ LISTED = Setting.of_topic("t", LEADER_REPLICAS)
 
 
 class Brokers:
-    """A wire to live brokers 1 and 2. Those in `hung` do not answer. `asked` has the broker of each request."""
+    """A wire to live brokers 1 and 2. Those in `hung` do not answer. `asked` has the broker of each request, and
+    `limits` the time limit of each round of requests.
+    """
 
     def __init__(self) -> None:
         self.hung: set[BrokerId] = set()
         self.asked: list[BrokerId] = []
+        self.limits: list[float | None] = []
 
     def brokers(self) -> dict[BrokerId, None]:
         return {ONE: None, TWO: None}
 
-    def metadata(self, topics: list[str]) -> None:
+    def refresh(self) -> None:
         """The brokers never change."""
 
-    def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any | KquotaError]:
+    def ask_each(
+        self, requests: Mapping[BrokerId, Any], seconds: float | None = None
+    ) -> dict[BrokerId, Any | KquotaError]:
         self.asked += requests
+        self.limits.append(seconds)
         return {b: Unreachable(f"broker {b}: no answer") if b in self.hung else _answer() for b in requests}
 
 
@@ -64,6 +71,28 @@ def test_a_silent_broker_is_not_asked_again_while_another_broker_answers() -> No
     brokers.hung = set()
     settings.values([LISTED])
     assert brokers.asked == [ONE, TWO, TWO]
+
+
+def test_the_time_limit_is_short_while_another_broker_can_answer() -> None:
+    brokers = Brokers()
+    settings = WireSettings(cast(Wire, brokers))
+    brokers.hung = {ONE}
+    settings.values([LISTED])
+    settings.values([LISTED, Setting.of_broker(ONE, LEADER_RATE)])
+    assert brokers.asked == [ONE, TWO, TWO, ONE]
+    assert brokers.limits == [HUNG_SECONDS, None, None]
+
+
+def test_a_controller_that_does_not_answer_is_asked_once() -> None:
+    class Controllers(Brokers):
+        controller = ONE
+
+    controllers = Controllers()
+    configs = ControllerConfigs(cast(ControllerWire, controllers))
+    controllers.hung = {ONE}
+    with pytest.raises(Unreachable, match="the active controller does not answer"):
+        configs.describe([LISTED.resource])
+    assert controllers.asked == [ONE]
 
 
 def test_a_topic_that_is_named_like_a_dead_broker_never_reaches_the_controllers() -> None:

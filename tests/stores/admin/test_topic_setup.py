@@ -25,13 +25,13 @@ from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topic_log import find
-from kquota.stores.state.log import Forbidden, LogTopic
+from kquota.stores.admin.topic_setup import LogTopic
+from kquota.stores.state.log import Forbidden
 from tests.secured import PASSWORD, Secured
 from tests.stores.moves_stage import until
 from tests.stores.record.stage import create, delete, handle
 
 GOOD = LogTopic(
-    name="t",
     identity=str(uuid.uuid4()),
     partitions=1,
     replicas=3,
@@ -96,7 +96,7 @@ def test_a_topic_is_created_like_its_dry_run_and_deleted(cluster: Sandbox) -> No
         assert topic_setup.create(wire, name) == planned
         found = topic_setup.describe(wire, name)
         assert found is not None
-        assert (found.partitions, found.replicas) == (planned.partitions, planned.replicas) == (1, 3)
+        assert (found.partitions, found.replicas) == (planned.partitions, planned.replication_factor) == (1, 3)
         assert found.configs is not None
         assert {key: found.configs[key] for key in planned.configs} == planned.configs
         assert (topic_setup.wrong(found), topic_setup.weak(found, len(wire.brokers()))) == ((), ())
@@ -206,7 +206,7 @@ def test_read_and_write_are_enough(carol: Wire, admin: AdminClient, shared: str)
     until(allowed, "brokers enforce READ")
     log = handle(carol, shared)
     assert [item.key for item in log.read()] == ["a"]
-    with pytest.raises(Forbidden, match="needs READ and WRITE"):
+    with pytest.raises(Forbidden, match="needs Read on the topic, and Write"):
         log.append([("b", b"1")])
     found = topic_setup.describe(carol, shared)
     assert found is not None

@@ -18,15 +18,15 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.log_sizes import LogSizes, LogSizesRequest
+from kquota.stores.admin.log_sizes import LogSizes, LogSizesRequest, sizes_of
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest, topic_states
 from kquota.stores.admin.running import RunningMoves, RunningMovesRequest, moving_topics
 from kquota.stores.state.topic_id import printed
 from kquota.terms import TopicPartition
-from tests.test_bounded_readers import SPREAD
+from tests.fuzz.limit import SPREAD
 
 METADATA = (9, 10, 11, 12, 13)
-LOG_DIRS = (1, 2, 3, 4)
+LOG_DIRS = (2, 3, 4)
 NAMES = st.text(alphabet="aé-_.", min_size=1, max_size=20)
 NUMBERS = st.integers(0, 2**31 - 1)
 LONG = 200
@@ -272,7 +272,7 @@ SIZES = st.builds(
 def test_the_sizes_are_those_of_kafka_python(version: int, answer: Any) -> None:
     data = bytes(answer.encode(version=version))
     theirs = DescribeLogDirsResponse.decode(data, version=version)
-    found = decoded(LogSizesRequest({}), version, data)
+    found = decoded(LogSizesRequest([]), version, data)
     assert isinstance(found, LogSizes)
     assert (found.throttle_time_ms, found.error_code) == (theirs.throttle_time_ms, theirs.error_code or 0)
     ours = [
@@ -285,7 +285,7 @@ def test_the_sizes_are_those_of_kafka_python(version: int, answer: Any) -> None:
             one.error_code,
             one.usable_bytes if version >= 4 else None,
             [
-                (t.name, [(p.partition_index, p.partition_size, p.offset_lag, p.is_future_key) for p in t.partitions])
+                (t.name, [(p.partition_index, p.partition_size, p.is_future_key) for p in t.partitions])
                 for t in one.topics
             ],
         )
@@ -297,7 +297,7 @@ def test_the_sizes_are_those_of_kafka_python(version: int, answer: Any) -> None:
 def test_a_request_for_sizes_has_the_bytes_of_kafka_pythons(version: int, asked: Mapping[str, list[int]]) -> None:
     topic = DescribeLogDirsRequest.DescribableLogDirTopic
     theirs = DescribeLogDirsRequest(topics=[topic(topic=name, partitions=those) for name, those in asked.items()])
-    ours: Any = LogSizesRequest(asked)
+    ours: Any = LogSizesRequest([sizes_of(topic, those) for topic, those in asked.items()])
     for each in (ours, theirs):
         each.API_VERSION = version
         each.with_header(7, "kquota")
@@ -307,8 +307,7 @@ def test_a_request_for_sizes_has_the_bytes_of_kafka_pythons(version: int, asked:
 ANSWERS: Mapping[str, tuple[Any, int, st.SearchStrategy[Any]]] = {
     "partitions": (lambda: PartitionStatesRequest(None, topic_states()), 12, METADATA_ANSWERS),
     "moves": (RunningMovesRequest, 0, MOVES),
-    "sizes": (lambda: LogSizesRequest({}), 4, SIZES),
-    "sizes of Kafka 2.4": (lambda: LogSizesRequest({}), 1, SIZES),
+    "sizes": (lambda: LogSizesRequest([]), 4, SIZES),
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import ssl
+
 import pytest
 
-from kquota.errors import Invalid
-from kquota.stores.login.listening import addresses
+from kquota.errors import Invalid, Unreachable
+from kquota.stores.login.listening import addresses, explained, must_listen
 
 TAKEN = {
     "one": ("b1:9092", [("b1", 9092)]),
@@ -24,7 +27,7 @@ def test_addresses(text: str, pairs: list[tuple[str, int]]) -> None:
 
 
 REFUSED = {
-    "none": (" ,", "--x: no address given. Write host:port"),
+    "none": (" ,", "--x: no address is given. Write host:port"),
     "a protocol": ("SSL://b1:9092", "leave out SSL://"),
     "no port": ("b1", "'b1' is not host:port"),
     "no host": ("[]:9092", "'[]:9092' is not host:port"),
@@ -43,3 +46,36 @@ def test_invalid_addresses(text: str, complaint: str) -> None:
         addresses(text, "--x", "config")
     assert str(raised.value).startswith("--x: ")
     assert complaint in str(raised.value)
+
+
+def test_the_reason_for_each_address() -> None:
+    with pytest.raises(Unreachable) as raised:
+        must_listen("broker", "[::1]:1,127.0.0.1:1", "--x", "config", 1.0)
+    causes = r"\(\[::1\]:1: [^;]+; 127\.0\.0\.1:1: [^;]+\)"
+    named = rf"no broker accepts a connection at \[::1\]:1,127\.0\.0\.1:1 {causes}\. Check --x"
+    assert re.fullmatch(named, str(raised.value))
+
+
+UNVERIFIED = {
+    "certificate has expired": "is no longer valid ({}). Renew it, or check the clock of this machine",
+    "certificate is not yet valid": "is not valid yet ({}). Check the clock of this machine",
+    "Hostname mismatch, certificate is not valid for 'k1'.": "is for another name ({}). Use a name that it contains",
+    "self-signed certificate": "is not signed by an authority in the trust store ({}). Check the file",
+    "unable to get local issuer certificate": "is not signed by an authority in the trust store ({}). Check the file",
+    "unsuitable certificate purpose": "was not accepted ({}). Check the file",
+}
+
+
+@pytest.mark.parametrize("reason", UNVERIFIED)
+def test_each_certificate_error_has_one_next_step(reason: str) -> None:
+    error = ssl.SSLCertVerificationError(1, "failed")
+    error.verify_message = reason
+    words = UNVERIFIED[reason].format(reason.rstrip("."))
+    assert explained(error, "Check the file") == f"the server's certificate {words}"
+
+
+def test_only_a_failed_handshake_is_explained() -> None:
+    assert explained(ConnectionRefusedError("refused"), "Check the file") is None
+    failed = ssl.SSLError(1, "failed")
+    failed.reason = "NO_CIPHERS_AVAILABLE"
+    assert explained(failed) == "TLS failed (NO_CIPHERS_AVAILABLE)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import socket
 import ssl
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from kquota.errors import Invalid, KquotaError, Refused, Unreachable
-from kquota.stores.login import oauth, rdkafka, tokens
+from kquota.stores.login import kafka_python, oauth, rdkafka, tokens
 from kquota.stores.login.oauth import ClientCredentials, TokenFile
 from kquota.stores.login.security import security
 from tests import certificates
@@ -152,7 +153,7 @@ BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[Kquot
     "another secret": (
         said(401, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"}),
         Refused,
-        "answered 401 invalid_client. Check clientId, clientSecret and scope",
+        "answered 401 invalid_client. Check clientId, clientSecret, scope and sasl.oauthbearer.token.endpoint.url",
     ),
     "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400. Check"),
     "a broken provider": (said(503), Refused, "answered 503. Check"),
@@ -287,8 +288,8 @@ def test_a_provider_whose_answer_never_ends_is_abandoned(stores: Path, tmp_path:
         return 200, {}, b""
 
     with endpoint(stores / "server.pem", endless) as url:
-        with pytest.raises(Unreachable, match="cannot be reached: no answer within 1 s"):
-            asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "1000"})
+        with pytest.raises(Unreachable, match=r"cannot be reached: no answer within 0\.5 s"):
+            asked(url, stores / "ca.pem", tmp_path, **{"sasl.login.read.timeout.ms": "500"})
         ended.set()
 
 
@@ -329,3 +330,34 @@ def test_a_token_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
     with pytest.raises(Invalid, match=r"cannot read .*: No such file"):
         tokens.token(found.credentials, found.context)
+
+
+def in_file(folder: Path) -> tuple[Path, Callable[[], str]]:
+    """A token file, and the token that kafka-python gets for a connection."""
+    file = folder / "token"
+    properties = {**bearer(), "sasl.oauthbearer.token.endpoint.url": f"file://{file}"}
+    found = security(written(folder, properties), {}, lambda _line: None)
+    return file, kafka_python.settings(found)["sasl_oauth_token_provider"].token
+
+
+SOON = jwt(sub="alice", exp=time.time() + 10)
+LATER = jwt(sub="alice", exp=time.time() + 6_000)
+RENEWED = {"of unknown expiry": ("old", "new"), "about to expire": (SOON, "new"), "valid for long": (LATER, LATER)}
+
+
+@pytest.mark.parametrize(("first", "second"), RENEWED.values(), ids=RENEWED)
+def test_a_token_file_that_is_renewed(tmp_path: Path, first: str, second: str) -> None:
+    file, token = in_file(tmp_path)
+    file.write_text(first)
+    assert token() == first
+    file.write_text("new")
+    assert token() == second
+
+
+def test_a_token_in_a_pipe_is_read_once(tmp_path: Path) -> None:
+    file, token = in_file(tmp_path)
+    os.mkfifo(file)
+    writer = threading.Thread(target=file.write_text, args=["opaque"], daemon=True)
+    writer.start()
+    assert [token(), token()] == ["opaque", "opaque"]
+    writer.join(10)

@@ -118,7 +118,7 @@ def test_a_jaas_line(text: str, options: dict[str, str]) -> None:
         (f"m required {CANARY};", "= is missing after the name"),
         (f"m required password=; {CANARY}", "an option has no value"),
         (f"m required password=one {CANARY};", "= is missing after the name"),
-        (f"m required a=b; n required password={CANARY};", "more than one login module"),
+        (f"m required a=b; n required password={CANARY};", "x has more than one login module"),
     ],
 )
 def test_invalid_jaas_lines(text: str, reason: str) -> None:

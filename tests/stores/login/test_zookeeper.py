@@ -76,8 +76,8 @@ REFUSED_LOGINS: dict[str, tuple[str, str]] = {
         "kquota does not log in to ZooKeeper with Kerberos (GSSAPI). Use digest or a certificate",
     ),
     "another module": (
-        f"Client {{ x.Y required password={CANARY}; }};",
-        "needs org.apache.zookeeper.server.auth.Digest",
+        f"Client {{ x.{CANARY} required password={CANARY}; }};",
+        "needs the login module org.apache.zookeeper.server.auth.DigestLoginModule",
     ),
     "no password": (section(username=CANARY), "section Client has no password"),
     "broken": (f'Client {{ x required password="{CANARY}; }};', "a quote is not closed"),
@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     "no such store": ({**ENABLED, "zookeeper.ssl.truststore.location": "/none"}, "cannot read /none"),
     "a store of no known type": (
         {**ENABLED, "zookeeper.ssl.keystore.location": "x", "zookeeper.ssl.keystore.type": "BCFKS"},
-        "zookeeper.ssl.keystore.type=BCFKS: kquota reads PEM and PKCS12",
+        "zookeeper.ssl.keystore.type: kquota reads only PEM and PKCS12. Convert the store",
     ),
 }
 

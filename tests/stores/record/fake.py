@@ -6,11 +6,10 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import Enum
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.stores.state.log import Entry, Item, Stale
+from kquota.stores.state.log import Item, KeyAndValue, Stale
 
 
 class Fault(Enum):
@@ -50,11 +49,11 @@ class MemoryTopic:
         self.identity = str(uuid.uuid4())
         self.items, self.batches, self.end = [], 0, 0
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[KeyAndValue]) -> None:
         """Appends one batch of any client."""
         self.batches += 1
         for key, value in entries:
-            item = Item(offset=self.end, key=key, value=value, at=datetime.now(UTC))
+            item = Item(offset=self.end, key=key, value=value)
             self.items.append((self.batches, item))
             self.end += 1
 
@@ -88,7 +87,7 @@ class MemoryLog:
         self._offset = self._fetched
         return items
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[KeyAndValue]) -> None:
         self._check()
         if self._batch != self._topic.batches:
             raise Stale("topic fake: another host appended first. Nothing was appended")
@@ -103,7 +102,7 @@ class MemoryLog:
             raise Unknown("topic fake: no answer; it is unknown whether the record was written")
         self._batch, self._fetched = self._topic.batches, self._topic.end
 
-    def offer(self, entries: Sequence[Entry]) -> None:
+    def offer(self, entries: Sequence[KeyAndValue]) -> None:
         with suppress(KquotaError):
             self.append(entries)
 

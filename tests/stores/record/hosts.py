@@ -10,8 +10,7 @@ import pytest
 
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Owner, Run
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Owner, Run, Taken
 from kquota.settings.resource import Setting
 from kquota.stores.record import topic
 from kquota.stores.record.lease import Sighting

@@ -199,7 +199,7 @@ def test_a_log_that_lost_its_last_records_is_refused(stage: Stage) -> None:
 REFUSED: dict[int, tuple[type[Refused], str]] = {
     10: (Refused, r"larger than the topic's max\.message\.bytes"),
     18: (Refused, r"larger than the topic's max\.message\.bytes"),
-    29: (Forbidden, "needs READ and WRITE"),
+    29: (Forbidden, "needs Read on the topic, and Write"),
     47: (Refused, r"\(47\)"),
     87: (Refused, r"\(87\)"),
 }

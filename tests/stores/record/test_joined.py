@@ -112,6 +112,11 @@ def test_a_run_that_cannot_be_read_in_the_record_is_not_overwritten(oldest: tupl
     assert (found.runs, found.ahead, found.missing) == ({}, (), ())
 
 
+def test_a_run_of_this_host_alone_does_not_replace_one_that_cannot_be_read() -> None:
+    found = joined({"r": kept(3)}, {}, HERE, unreadable=["r"], oldest=None)
+    assert (found.runs, found.ahead, found.missing) == ({}, (), ())
+
+
 def test_a_version_that_two_hosts_have_written_is_lost_on_one_of_them() -> None:
     found = joined({"r": kept(5, (HERE, 1, 5))}, {"r": at(5)}, HERE, oldest=None)
     assert (found.runs["r"], found.lost) == (at(5), ("r",))

@@ -1,4 +1,4 @@
-"""The Log contract on the fake and on real brokers of three generations."""
+"""The Log contract on the fake, on the broker in memory, and on real brokers of three generations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from kquota.errors import KquotaError, Refused, Unknown
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topic_log import find
 from kquota.stores.state.log import Log
+from tests.stores.record.broker import BrokerWire, HeldTopic
 from tests.stores.record.contract import LogContract
 from tests.stores.record.fake import MemoryTopic
+from tests.stores.record.lossy import never_answered
+from tests.stores.record.stage import handle
 
 
 class TestFake(LogContract):
@@ -23,6 +27,15 @@ class TestFake(LogContract):
 
     def handle(self) -> Log:
         return self.topic.handle()
+
+
+class TestOnBrokerInMemory(LogContract):
+    @pytest.fixture(autouse=True)
+    def stage(self) -> None:
+        self.wire = BrokerWire({"t": HeldTopic()})
+
+    def handle(self) -> Log:
+        return handle(self.wire, "t")
 
 
 class TestOnRealBrokers(LogContract):
@@ -39,3 +52,31 @@ class TestOnRealBrokers(LogContract):
         log = find(self.wire, self.name)
         assert log is not None
         return log
+
+
+@pytest.mark.parametrize(
+    ("lost", "error", "words"),
+    [
+        (
+            False,
+            Refused,
+            ", because the last records of the topic were deleted. Nothing was appended",
+        ),
+        (True, Unknown, "; it is unknown whether the record was written"),
+    ],
+    ids=["acknowledged", "after a lost answer"],
+)
+def test_a_batch_with_the_sequence_of_deleted_records_is_not_appended(
+    lost: bool, error: type[KquotaError], words: str
+) -> None:
+    """DeleteRecords keeps the state of the producer, so the broker acknowledges the batch without appending it."""
+    topic = HeldTopic()
+    wire = BrokerWire({"t": topic})
+    handle(wire, "t").append([("a", b"1")])
+    topic.delete_records()
+    log = handle(wire, "t", 0.5)
+    assert log.read() == []
+    wire.fault = never_answered if lost else None
+    with pytest.raises(error, match=f"topic t: the broker acknowledged a duplicate of offset 0{words}"):
+        log.append([("a", b"2")])
+    assert topic.batches == []

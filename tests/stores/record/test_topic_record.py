@@ -13,12 +13,12 @@ import pytest
 from kquota.errors import Busy, Refused, Unknown
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner
-from kquota.reassign.throttle_writes import World, release
+from kquota.reassign.throttle_writes import World, restore_run
 from kquota.stores.record import lease, topic
 from kquota.stores.record import runs as recorded
 from kquota.stores.record.lease import BEAT_SECONDS, LEASE_SECONDS, WRITE_SECONDS
 from kquota.stores.state import runs as journals
-from kquota.stores.state.log import Entry
+from kquota.stores.state.log import KeyAndValue
 from kquota.terms import BrokerId, TopicPartition
 from tests.reassign.fake import MemoryCluster, Ticks
 from tests.stores.record.fake import Fault, MemoryLog
@@ -109,7 +109,7 @@ def test_a_patient_command_waits_for_the_dead_and_not_for_the_living(
         pass
     assert team.clock.now - 1000.0 == LEASE_SECONDS
     assert len(team.said) == 1
-    assert "Waiting 30 s for its heartbeat" in team.said[0]
+    assert "Waiting up to 30 s for its heartbeat" in team.said[0]
 
     alive = team.process("a")
     held = alive.hold("execute")
@@ -212,6 +212,42 @@ def test_a_previous_owner_does_not_continue_from_the_values_of_the_new_one(
         assert [run.rate for run in team.process("c").unfinished()] == [8]
 
 
+def test_a_host_does_not_send_later_what_the_takeover_stopped(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new owner changed other runs only, so the version in the record is still the one of the previous owner."""
+    on_another_machine(monkeypatch, "bastion")
+    old = team.process("a")
+    with pytest.raises(Busy, match=r"jump-host as alice.* has taken over"), old.hold("throttle set"):
+        old.begin(RUN)
+        on_another_machine(monkeypatch, "jump-host")
+        with team.process("b").hold("resume", take_over=True):
+            pass
+        old.update(faster(RUN, 9))
+    with team.process("a").hold("verify"):
+        assert [run.rate for run in team.process("a").unfinished()] == [RUN.rate]
+    assert [run.rate for run in team.process("c").unfinished()] == [RUN.rate]
+
+
+def test_a_later_takeover_does_not_take_back_what_was_sent(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same process loses the lock twice, as a command that adjusts a throttle for hours can."""
+    on_another_machine(monkeypatch, "bastion")
+    old, other = team.process("a"), team.process("b")
+    with old.hold("execute"):
+        old.begin(RUN)
+    for rate, sent in ((9, False), (7, True)):
+        on_another_machine(monkeypatch, "bastion")
+        with pytest.raises(Busy, match=r"jump-host as alice.* has taken over"), old.hold("adjust"):
+            if sent:
+                old.update(faster(RUN, rate))
+            on_another_machine(monkeypatch, "jump-host")
+            with other.hold("resume", take_over=True):
+                pass
+            old.keep_alive() if sent else old.update(faster(RUN, rate))
+            team.clock.now += BEAT_SECONDS + 1
+            old.keep_alive()
+    with team.process("a").hold("verify"):
+        assert [run.rate for run in team.process("c").unfinished()] == [7]
+
+
 def test_two_unsent_lines_do_not_override_one_of_another_host(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
@@ -269,7 +305,7 @@ def test_a_host_paused_during_locking_does_not_hold_the_lock_of_another(
     on_another_machine(monkeypatch, "bastion")
     slow, append = team.process("a"), MemoryLog.append
 
-    def paused_behind(log: MemoryLog, entries: Sequence[Entry]) -> None:
+    def paused_behind(log: MemoryLog, entries: Sequence[KeyAndValue]) -> None:
         append(log, entries)
         monkeypatch.setattr(MemoryLog, "append", append)
         on_another_machine(monkeypatch, "jump-host")
@@ -374,6 +410,18 @@ def test_a_large_plan_is_written_once_and_never_in_part(team: Team) -> None:
     assert "is missing" in team.warned[-1]
 
 
+def test_a_part_that_was_deleted_is_written_again(team: Team) -> None:
+    """A value can come back, for example because a replica falls out of sync again."""
+    runs, first = team.process("a"), replace(RUN, plan=large(1))
+    with runs.hold("execute"):
+        runs.begin(first)
+        runs.update(replace(first, plan=large(2)))
+        runs.begin(replace(RUN, id="other", finished=TIME))
+        runs.update(first)
+    (found,) = team.process("b").unfinished()
+    assert found.plan == first.plan
+
+
 def test_the_newest_ended_runs_stay(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic, "_ENDED", 5)
     for n in range(8):
@@ -388,7 +436,7 @@ def test_the_newest_ended_runs_stay(team: Team, monkeypatch: pytest.MonkeyPatch)
 
 # Invalid values under a run's key, and the reported reasons.
 FORGED = {
-    "another format": (lambda d: {**d, "format": 3}, "it has format 3, and this kquota reads 1 and 2"),
+    "another format": (lambda d: {**d, "format": 3}, "it has format 3, and this kquota reads 2"),
     "another cluster": (lambda d: {**d, "cluster": "x"}, "it belongs to another cluster"),
     "another run": (lambda d: {**d, "run": {**d["run"], "id": "elsewhere"}}, "it contains another run"),
     "a config that is not a throttle": (
@@ -449,8 +497,8 @@ def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeyp
     new = team.process("b")
     with new.hold("abort", take_over=True):
         assert 0 < new.late_seconds <= LEASE_SECONDS
-        released = release(World(cluster=cluster, runs=new, clock=ticks), new.unfinished()[0])
-        assert released.pending == {}
+        restoration = restore_run(World(cluster=cluster, runs=new, clock=ticks), new.unfinished()[0])
+        assert restoration.pending == {}
     assert cluster.configs == {}
     with team.process("c").hold("verify"):
         assert team.process("c").late_seconds == 0.0

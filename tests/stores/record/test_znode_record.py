@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 
-from kquota.errors import Busy, KquotaError, Unreachable
+from kquota.errors import Busy, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.run import Run
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Run, Taken
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.znodes import ZnodeRecord
-from kquota.stores.state import run_fields
 from kquota.stores.state.process import holder
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
+from kquota.stores.zookeeper.znode import SetData
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 
@@ -193,6 +193,23 @@ def test_a_paused_twin_does_not_continue_from_the_values_of_the_other(hosts: tup
         assert [run.rate for run in other.runs.unfinished()] == [6]
 
 
+@pytest.mark.parametrize("change", [{"rate": ByteRate(9)}, {"finished": RUN.begun}], ids=["a rate", "an end"])
+def test_a_host_does_not_send_later_what_the_takeover_stopped(
+    hosts: tuple[Host, Host], change: Mapping[str, Any]
+) -> None:
+    """The new owner changes nothing, so the version in the record is still the one of the previous owner."""
+    one, other = hosts
+    with pytest.raises(Busy, match="Nothing more is written"), one.runs.hold("throttle set"):
+        one.runs.begin(RUN)
+        one.cluster.change([THROTTLED])
+        with other.runs.hold("resume", take_over=True):
+            pass
+        one.runs.update(replace(RUN, **change))
+    with one.runs.hold("verify"):
+        assert one.runs.unfinished() == (RUN,)
+    assert other.runs.unfinished() == (RUN,)
+
+
 def test_the_version_of_the_record_alone_stops_a_twin(hosts: tuple[Host, Host]) -> None:
     one, _ = hosts
     with pytest.raises(Busy, match=f"run {RUN.id} was taken over by another kquota"), one.runs.hold("execute"):
@@ -236,6 +253,63 @@ def test_every_host_sees_a_large_plan_and_only_its_end_remains(hosts: tuple[Host
     assert one.znodes.children("/kquota/parts") == []
 
 
+def taken_from(brokers: range) -> Mapping[Setting, Taken]:
+    """Throttle rates of many brokers, which the record stores as a part."""
+    rates = [Setting.of_broker(BrokerId(n), LEADER_RATE) for n in brokers]
+    return {rate: Taken(setting=rate, prior=None, ours=("5",)) for rate in rates}
+
+
+def test_a_host_that_keeps_reading_finds_the_parts_of_a_new_version(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    first = replace(RUN, taken=taken_from(range(500)))
+    second = replace(RUN, taken=taken_from(range(501)))
+    third = replace(RUN, taken=taken_from(range(502)))
+    with one.runs.hold("throttle set"):
+        one.runs.begin(first)
+    assert other.runs.unfinished() == (first,)
+    with one.runs.hold("throttle set"):
+        one.runs.update(second)
+    assert other.runs.unfinished() == (second,)
+    with other.runs.hold("throttle set"):
+        other.runs.update(third)
+    assert one.runs.unfinished() == (third,)
+    assert (one.warnings, other.warnings) == ([], [])
+
+
+def test_a_host_sends_a_run_again_with_parts_that_were_deleted(hosts: tuple[Host, Host], tree: str) -> None:
+    one, other = hosts
+    large = replace(RUN, taken=taken_from(range(500)))
+    with one.runs.hold("throttle set"):
+        one.runs.begin(replace(large, rate=ByteRate(4)))
+        one.cluster.change([THROTTLED])
+        one.runs.update(large)
+    client = KazooClient(hosts=tree)
+    client.start()
+    client.delete("/kquota", recursive=True)
+    client.stop()
+    with one.runs.hold("verify"):
+        pass
+    assert other.runs.unfinished() == (large,)
+
+
+def test_a_run_that_a_newer_kquota_has_continued_is_not_overwritten(hosts: tuple[Host, Host]) -> None:
+    one, other = hosts
+    with one.runs.hold("throttle set"):
+        one.runs.begin(RUN)
+    (run,) = other.runs.unfinished()
+    path = f"/kquota/runs/{RUN.id}"
+    node = one.znodes.read(path)
+    assert node is not None
+    newer = json.dumps({**json.loads(node.data), "format": 3}).encode()
+    assert one.znodes.committed([SetData(path=path, data=newer, version=node.version)])
+    why = rf"run {RUN.id}: the record in ZooKeeper .*\(it has format 3.*kquota does not overwrite it"
+    with other.runs.hold("throttle set"), pytest.raises(Refused, match=why):
+        other.runs.update(replace(run, rate=ByteRate(9)))
+    after = one.znodes.read(path)
+    assert after is not None
+    assert after.data == newer
+
+
 # Content of a run's znode that kquota did not write, and the reported reasons.
 FORGED = {
     "a config that is not a throttle": ({"kind": "topic", "name": "t", "key": "retention.ms"}, "is not a throttle key"),
@@ -268,17 +342,3 @@ def test_a_forged_record_is_reported_and_left_unchanged(
     assert other.runs.unreadable == ("..x", "forged")
     assert len(other.warnings) == 2
     assert why in other.warnings[1]
-
-
-def test_a_run_that_kquota_0_1_left_open_is_read(hosts: tuple[Host, Host], tree: str) -> None:
-    run = {k: v for k, v in run_fields.written(RUN).items() if k not in ("owner", "reason", "crowded")}
-    envelope = {"version": 1, "steps": 4, "holder": {"host": "h"}, "run": {"version": 2, **run}}
-    client = KazooClient(hosts=tree)
-    client.start()
-    client.create(f"/kquota/runs/{RUN.id}", json.dumps(envelope).encode(), makepath=True)
-    client.stop()
-    with hosts[0].runs.hold("verify"):
-        (found,) = hosts[0].runs.unfinished()
-        assert (found, found.stamp and found.stamp.version) == (RUN, 4)
-        hosts[0].runs.update(replace(found, finished=RUN.begun))
-    assert hosts[1].runs.unfinished() == ()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from kquota.errors import Busy, Invalid, Refused
+from kquota.errors import Busy, Incomplete, Invalid, Refused
 from kquota.sizes.history import SnapshotKey
 from kquota.stores.state import history
 from tests.spark.rows import row, written
@@ -89,6 +93,18 @@ def test_two_concurrent_batches(tmp_path: Path) -> None:
         assert (first.unfinished / "x").exists()
 
 
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*given: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with (
+        pytest.raises(Refused, match=r"cannot be locked: No locks available\. The history is unchanged"),
+        history.rolling(tmp_path),
+    ):
+        pytest.fail("locked")
+
+
 def test_leftovers_of_a_dead_process_are_removed(tmp_path: Path) -> None:
     left = tmp_path / "rolled" / ".unfinished" / "replicas"
     left.mkdir(parents=True)
@@ -103,6 +119,25 @@ def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
         batch(tmp_path, taken(1))
 
 
+@pytest.mark.parametrize("broken", ["rolled/v1", "rolled", "."])
+def test_a_batch_that_may_not_survive_a_power_failure(
+    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / broken
+
+    def fsync(descriptor: int, sync: Callable[[int], None] = os.fsync) -> None:
+        if folder.exists() and os.path.samestat(os.fstat(descriptor), folder.stat()):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(Incomplete, match=f"the batch is in the history, but {folder} could not be synced") as error:
+        batch(tmp_path, taken(1))
+    (place,) = error.value.done
+    assert Path(place).is_dir()
+    assert history.listing([tmp_path]).held == {taken(1)}
+
+
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
@@ -110,7 +145,7 @@ def test_a_batch_is_not_created_twice(tmp_path: Path) -> None:
         ("{}", "does not list the snapshots of its batch"),
         ('{"version": 2}', "unknown version 2 .this kquota reads 1.. Use a newer kquota"),
         (None, "cannot be read: No such file"),
-        ("\udcff", "cannot be read: it is not UTF-8. Restore the batch, or remove its folder"),
+        ("\udcff", "cannot be read: it is not UTF-8. Check its permissions, or restore the batch from a backup"),
     ],
     ids=["cut off", "empty", "newer", "missing", "no text"],
 )
@@ -167,7 +202,7 @@ def test_histories_without_a_newest_snapshot(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="the folder contains no snapshot"):
         history.newest([tmp_path])
     one, other = (snapshot(tmp_path, 1, cluster) for cluster in ("a", "b"))
-    with pytest.raises(Invalid, match=r"the snapshots are of 2 clusters \(a, b\)"):
+    with pytest.raises(Invalid, match=r"contains snapshots of 2 clusters \(a, b\)"):
         history.newest([one, other])
     with pytest.raises(Invalid, match="its first line is not a row of a snapshot"):
         history.newest([Path(written(tmp_path / "x.jsonl.gz", []))])

@@ -14,6 +14,7 @@ from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
 from kquota.stores.state.past_moves import PastMovesFile, past_moves
+from kquota.stores.state.runs import RunFiles
 
 BEGAN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 ESTIMATE = KeptEstimate(plan="0123456789ab", throttle=ByteRate(5_000_000), expected=61.5, at=BEGAN)
@@ -99,6 +100,16 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         PastMovesFile(tmp_path, "cluster").keep(PastMoves())
 
 
-@pytest.mark.parametrize("cluster_id", [None, "", "..", "a/b", "../x", "a" * 201])
+@pytest.mark.parametrize("cluster_id", [None, "", "..", "a/b", "../x", ".a"])
 def test_a_cluster_without_a_valid_id_has_no_past(cluster_id: str | None, tmp_path: Path) -> None:
     assert past_moves(tmp_path, cluster_id) is None
+
+
+@pytest.mark.parametrize("cluster_id", ["lkc_1-a", "a.b"])
+def test_a_cluster_that_has_runs_has_a_past(cluster_id: str, tmp_path: Path) -> None:
+    folder = RunFiles(tmp_path, cluster_id).folder
+    PastMovesFile(tmp_path, cluster_id).keep_estimate(ESTIMATE)
+    found = past_moves(tmp_path, cluster_id)
+    assert found is not None
+    assert found.estimates() == (ESTIMATE,)
+    assert (folder / "estimates.json").is_file()

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from kquota.errors import Busy, Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan, run_id
-from kquota.reassign.run import Owner, Purpose, Run, Stamp
-from kquota.reassign.throttle import Taken
+from kquota.reassign.run import Owner, Purpose, Run, Stamp, Taken
 from kquota.settings.resource import Setting
 from kquota.stores.state import journal
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, TopicPartition
@@ -224,7 +223,12 @@ FIRST = journal.first(run(), STAMP)
 DAMAGED = {
     "another document": (b"[]\n[]\n", "line 1 is damaged"),
     "a changed digit": (journal.line(FIRST).replace(b"1000", b"9000") + journal.line({}), "line 1 is damaged"),
+    "older": (journal.line(FIRST | {"version": journal.VERSION - 1}), "has version 3, and this kquota reads 4"),
     "newer": (journal.line(FIRST | {"version": journal.VERSION + 1}), "Use the version of kquota that wrote it"),
+    "a newer plan": (
+        journal.line(FIRST | {"plan": {"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "after": 5}]}}),
+        r': the recorded plan has unknown keys \("after"\). Use the version of kquota that wrote it$',
+    ),
     "a field lost": (journal.line({k: v for k, v in FIRST.items() if k != "rollback"}), "KeyError"),
     "a setting of nothing": (
         journal.line(FIRST | {"taken": [{"kind": "planet", "name": "t", "key": "k", "prior": None, "ours": []}]}),
@@ -250,6 +254,11 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         files.begin(run())
     with pytest.raises(Refused, match="cannot continue without its journals"), files.hold("execute"):
         pass
+
+
+def test_an_unknown_key_of_a_run_is_ignored() -> None:
+    """So a team can use two versions of kquota, unless the new version of the format says otherwise."""
+    assert journal.replay([FIRST | {"color": "red"}], "j").run == run()
 
 
 @pytest.fixture
@@ -302,11 +311,14 @@ def test_a_link_in_the_place_of_a_record_or_the_lock_is_not_followed(tmp_path: P
 
 def test_one_process_holds_the_lock_and_others_learn_which(tmp_path: Path) -> None:
     one, other = alone(tmp_path, "c"), alone(tmp_path, "c")
+    assert other.writer() is None
     with one.hold("execute plan.json"):
+        assert (other.writer() or "").startswith(f"another kquota (execute plan.json, pid {os.getpid()} on ")
         with pytest.raises(Busy, match=rf"\(execute plan\.json, pid {os.getpid()} on .+, since \d{{4}}-"):
             other.hold("verify").__enter__()
         with alone(tmp_path, "another").hold("verify"):
             pass
+    assert other.writer() is None
     with other.hold("verify"):
         pass
 
@@ -317,6 +329,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         "with RunFiles(Path(sys.argv[1]), 'c').hold('execute'): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
+    assert alone(tmp_path, "c").writer() is None
     with alone(tmp_path, "c").hold("verify"):
         pass
 

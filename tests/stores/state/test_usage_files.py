@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -59,6 +61,17 @@ def test_a_reading_stands_for_the_time_since_the_one_before(tmp_path: Path, afte
     path, _ = add(tmp_path, "c", second, READING)
     assert path is not None
     assert rows(path)[0]["seconds"] == seconds
+
+
+def test_the_partial_file_of_a_killed_reading_is_removed_on_the_next_day(tmp_path: Path) -> None:
+    add(tmp_path, "c", MIDNIGHT, READING)
+    partial = tmp_path / "date=2026-11-24" / ".0123456789abcdef.unfinished"
+    partial.touch()
+    add(tmp_path, "c", MIDNIGHT + timedelta(hours=23), READING)
+    assert partial.exists(), "another process may still write it"
+    os.utime(partial, (time.time() - 25 * 3600,) * 2)
+    add(tmp_path, "c", MIDNIGHT + timedelta(hours=25), READING)
+    assert not partial.exists()
 
 
 def test_a_reading_without_a_use_has_no_file(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ from kquota.cli.options import (
     StateDir,
     WritingOptions,
     Yes,
+    flag,
     run_option,
+    value,
 )
 from kquota.cli.pacing.options import PaceOptions
 
@@ -37,7 +39,7 @@ for each pair of brokers. Replicas that are not part of the move are not delayed
 before the pause.
 
 Exit codes: 0 if the throttle is set; 75 if another kquota holds the lock. With --deadline, --between or --protect: as
-for `kquota move watch`.
+for `kquota move watch`, and 1 if a scratch topic of --protect may remain.
 
 Examples:
   kquota move adjust 80MB/s --bootstrap-server localhost:9092 --broker 3 --follower
@@ -50,7 +52,6 @@ HEADINGS: Final = {
     "--pause": "Pause",
     "--force": "Safety, record and output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,27 +68,24 @@ class AdjustOptions(WritingOptions):
     run: Annotated[str | None, run_option("the open run")] = None
     reassignment_json_file: PlanOfRun = None
     broker: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--broker", metavar="ID,…", help="Set RATE only on these brokers.  [default: all brokers of the move]"
-        ),
+        list[str] | None, value("broker", "ID,…", "Set RATE only on these brokers.  [default: all brokers of the move]")
     ] = None
     leader: OnlyLeaders = False
     follower: OnlyFollowers = False
     even_finish: Annotated[
         bool,
-        typer.Option(
-            "--even-finish",
-            help="Set RATE on the destination that needs the longest time, and a lower follower rate on each other "
+        flag(
+            "even-finish",
+            "Set RATE on the destination that needs the longest time, and a lower follower rate on each other "
             "destination, so that all finish at the same time.",
         ),
     ] = False
     pacing: PaceOptions
     interval: Interval = "5s"
-    pause: Annotated[
-        bool, typer.Option("--pause", help="Slow the copies as far as Kafka allows, until --continue or a new rate.")
-    ] = False
-    go_on: Annotated[bool, typer.Option("--continue", help="End the pause and restore the previous throttle.")] = False
+    pause: Annotated[bool, flag("pause", "Slow the copies as far as Kafka allows, until --continue or a new rate.")] = (
+        False
+    )
+    go_on: Annotated[bool, flag("continue", "End the pause and restore the previous throttle.")] = False
     force: ForcedRate = False
     reason: Reason = None
     yes: Yes = False

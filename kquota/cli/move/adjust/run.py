@@ -6,11 +6,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 
 from kquota.cli import move_stores, world
-from kquota.cli.contract import say
+from kquota.cli.contract import DONE, say
 from kquota.cli.move.adjust.command import AdjustOptions
 from kquota.cli.options import interval_seconds
-from kquota.cli.output import Answer
+from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
+from kquota.cli.pacing.protection import ScratchRemoval
 from kquota.cli.pacing.setter import PacedClock, PacedWatch, RateSetter, in_turn
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.set import run as setting
@@ -19,7 +20,7 @@ from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.loop import readings
 from kquota.errors import Invalid, NextStep, Refused
-from kquota.measure import ByteRate, byte_rate, human_rate
+from kquota.measure import ByteRate, byte_rate, human_rate, human_rates
 from kquota.pace.landing import Incoming, even_rates
 from kquota.reassign.plan import read
 from kquota.reassign.port import Runs
@@ -31,7 +32,7 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
-    """Change the throttle.
+    """Change the throttle of the selected run once or until the move ends, or pause or continue the run.
 
     Raises Invalid for an invalid value, for options that do not fit together, and if several runs are open but none is
     selected. Raises Refused if the run is not open, and if a check fails.
@@ -48,7 +49,11 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
     if options.rate is None and (options.broker or options.leader or options.follower or options.even_finish):
-        raise Invalid("--broker, --leader, --follower and --even-finish need RATE")
+        way = next(name for name, given in ways.items() if given)
+        raise Invalid(
+            f"{way}: --broker, --leader, --follower and --even-finish need RATE. Leave them out, or give RATE "
+            f"instead of {way}"
+        )
     if options.even_finish and (options.broker or options.leader or options.follower):
         raise Invalid(
             "--even-finish sets the follower rates of all destinations. Leave out --broker, --leader and --follower"
@@ -72,15 +77,18 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
-    # `force` skips the measurement of `setting.adjusted`, because `_even_rates` has just measured the copies.
+    # `force` skips the check of `setting.adjusted`, because `_even_rates` has just measured the copies and checked
+    # `rate`.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
     return in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
-    """Measure the copies for `interval` seconds, and return a follower rate for each destination.
+    """Measure the copies for `interval` seconds, and return the follower rates under which the copies to all
+    destinations end at the same time (see `even_rates`).
 
-    Raises Refused if the bytes to copy are unknown, or if the copies to a broker never end under `rate`.
+    Raises Refused if the bytes left to copy to a broker are unknown, or if the copies to a broker never end under
+    `rate`.
     """
     watch = MoveWatch(ports, run=run.id)
     watch.look()
@@ -97,9 +105,10 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
         return even_rates(rate, copies)
     except ValueError as error:
         (broker,) = error.args
+        throttle, written = human_rates(rate, copies[broker].written)
         raise Refused(
-            f"broker {broker}: under {human_rate(rate)} its copies never end, because producers write "
-            f"{human_rate(copies[broker].written)} to them. Give a higher rate. Nothing was written"
+            f"broker {broker}: under {throttle} its copies never end, because producers write {written} to them. Give "
+            "a higher rate. Nothing was written"
         ) from error
 
 
@@ -115,7 +124,8 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 def _pause(options: AdjustOptions) -> ThrottleSet:
     """Pause or continue the run. A second pause changes no rate.
 
-    Raises Refused for --continue without a pause, and the errors of `_open_run`.
+    Raises Refused for `--continue` if the run is not paused. Also raises the errors of `_open_run` and
+    `set_and_clear.adjust`.
     """
     hold = move_stores.Hold(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
@@ -128,7 +138,7 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
         return throttle_set(held, ports.runs.place(found), dry_run=False)
 
 
-def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatched]:
+def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatched | Lines]:
     interval = interval_seconds(options.interval)
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
@@ -147,17 +157,24 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
             connection=options.connection,
             state_dir=options.state_dir,
             reason=options.reason,
-            # --protect skips the check, because copies that cannot catch up now may catch up at a later rate.
+            # `--protect` skips the check, because copies that cannot catch up now may catch up at a later rate.
             force=options.force or followed.protects,
         )
-        with following(followed, found.rate, setter, ports) as pace:
+        removal = ScratchRemoval()
+        with following(followed, found.rate, setter, ports, removal) as pace:
             watch = PacedWatch(watch=MoveWatch(ports, run=found.id), pace=pace)
             clock = PacedClock(ports.clock, pace)
             yield from readings(watch, clock, interval, options.output, unseen=world.unseen(runs.alone))
+        if removal.code != DONE:
+            yield Lines(lines=(), code=removal.code)
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected run, or the only open run. Raises Refused if none is found, Invalid if several are open."""
+    """Return the selected open run of a move, or the only one if none is selected.
+
+    Raises Refused if there is no such run, and Invalid for an invalid plan, or if several runs are open and none is
+    selected.
+    """
     moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
         found = covers(read(options.reassignment_json_file, world.warn), moving)
@@ -171,12 +188,12 @@ def _open_run(runs: Runs, options: AdjustOptions) -> Run:
     if not selected:
         if options.run is not None:
             raise Refused(
-                f"run {options.run}: no run with this id is open. See the open runs with ", NextStep.SHOW_MOVES
+                f"run {options.run}: no open run of a move has this id. See the open runs with ", NextStep.SHOW_MOVES
             )
         raise Refused(f"no run of a move is open. See all running moves with {suggested('move watch --once')}")
     if len(selected) > 1:
         there = ", ".join(one.id for one in selected)
-        raise Invalid(f"several runs are open ({there}). Name one of them with --run")
+        raise Invalid(f"several runs of moves are open ({there}). Select one with --run or --reassignment-json-file")
     return selected[0]
 
 

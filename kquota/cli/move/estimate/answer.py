@@ -1,6 +1,7 @@
 """The answer of `move estimate`: the value from which its text, its JSON document and its report are written.
 
-Units are bytes, bytes per second and seconds. null means unknown or not given, never 0.
+Units are bytes, bytes per second and seconds. Only keys that end in `.ms` are in milliseconds. null never means 0. It
+means that a value is unknown or does not exist, for example the time of a move that never finishes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kquota.cli.move.estimate.running import running_document, running_lines
 from kquota.cli.move.estimate.verdict import MoveVerdict
 from kquota.cli.move.log_dir_time import LogDirTimeShown, shown, time_lines
 from kquota.cli.output import Answer, Part, hidden, key, spread
-from kquota.measure import ByteRate, counted, human_bytes, human_rate
+from kquota.measure import ByteRate, bytes_per_second, counted, human_bytes, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.kip73 import Bound, Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
@@ -154,7 +155,10 @@ def _log_dir_moves(found: Sequence[LogDirPace]) -> list[LogDirTimeShown]:
 
 
 def ahead(found: Outlook) -> dict[str, object]:
-    """Return the JSON keys of an outlook. null means unknown, never 0. Without waves, `waves_seconds` is also null."""
+    """Return the JSON keys of an outlook. A value that is unknown or does not exist is null, never 0.
+
+    For example, `waves_seconds` is null without waves, and `high_seconds` is null if the move may never finish.
+    """
     band, waves = found.band, found.waves
     return {
         "band": None
@@ -199,7 +203,9 @@ def ahead(found: Outlook) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesUsed(Part):
-    """The source of the sizes (log-dirs, history or cluster), its file names, and how complete the sizes are."""
+    """The source of the sizes (log-dirs, history or cluster), its file names, and the brokers and completeness of the
+    sizes (`health`).
+    """
 
     source: str
     names: tuple[str, ...]
@@ -219,8 +225,9 @@ class WriteRates(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed(Part):
-    """Counts of partitions with an assumed leader, in-sync replicas or size, and the brokers that are assumed to be
-    empty.
+    """The numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
+
+    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty.
     """
 
     leaders: int
@@ -245,7 +252,7 @@ def assumed(measured: Measured, *, live: bool) -> Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Answer):
-    """One estimate. `throttles` has the same move under other throttles. `for_deadline` is true if kquota calculated
+    """One estimate. `throttles` has the same move under several throttles. `for_deadline` is true if kquota calculated
     the throttle from a deadline.
     """
 
@@ -278,7 +285,7 @@ class Estimate(Answer):
             yield from time_lines(pace, "Log dirs     ")
         yield from verdict.answer_lines(self.verdict)
         found = ", the smallest that meets the deadline" if self.for_deadline else ""
-        yield f"Throttle     {human_rate(self.throttle)} ({self.throttle} bytes per second) on each broker{found}"
+        yield f"Throttle     {human_rate(self.throttle)} ({bytes_per_second(self.throttle)}) on each broker{found}"
         yield ""
         yield from text.kip_lines(self.kip)
         yield ""
@@ -297,8 +304,8 @@ class Estimate(Answer):
         return ALL_EXIST if self.measured.behind else NOTHING_TO_MOVE
 
     def _details(self) -> Iterator[str]:
-        """Yield the copies, the terms of the expected time, the limits of the throttle, disks, waves and other
-        throttles.
+        """Yield the copies, the table of brokers, the terms of the expected time, the bounds of the throttle, and
+        KIP-73's condition on the size of a fetch. Then yield the disks, the waves, and the time under other throttles.
         """
         pace, judged = self.pace, self.verdict.judged
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"

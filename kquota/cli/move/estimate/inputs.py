@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -14,8 +14,9 @@ from kquota.cli import local_files, sampling, world
 from kquota.cli.connection import Connection, names_a_cluster
 from kquota.cli.contract import say, worded
 from kquota.cli.move.estimate.command import EstimateOptions
+from kquota.cli.options import option_name
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused
-from kquota.list_text import few, joined
+from kquota.list_text import few, joined, named_brokers
 from kquota.measure import byte_size, counted, duration
 from kquota.pace.disk_space import Volume
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
@@ -42,7 +43,9 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
-    """The options as values: `by_hand` and `by_file` come from --bytes-in. Times are in seconds, sizes in bytes."""
+    """The options as values. `by_hand` and `by_file` (by file name) come from `--bytes-in`. Times are in seconds, sizes
+    in bytes, rates in bytes per second. None means that an option is not given.
+    """
 
     log_dirs: tuple[str, ...]
     history: tuple[str, ...]
@@ -61,7 +64,7 @@ class GivenInputs:
         return rates | dict(self.by_hand)
 
     def covers(self, holding: Collection[BrokerId]) -> bool:
-        """True if kquota need not measure rates: a history is given, or --bytes-in for each broker in `holding`."""
+        """True if kquota need not measure rates: a history or the rate of each broker in `holding` is given."""
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
 
@@ -80,11 +83,11 @@ class RateSource:
 class Inputs:
     """The sources of sizes and write rates, before Spark reads them.
 
-    `files` contain the sizes that are not in a compacted history, `waiting` the snapshots of a history that are not
-    compacted yet. `brokers` and `volumes` also include brokers without replicas. `cordons` are known only on a live
-    cluster. `sampled` is in bytes per second. `running` has the running moves of a live cluster, or None if they are
-    unknown. `files` do not contain the `copies` of these moves, because the copies are not complete. `enforcement` has
-    the throttle settings of the live brokers.
+    `files` contain the sizes that are not in a compacted history. `waiting` has the snapshots of a history that are not
+    compacted yet. `brokers`, `volumes` and `cordons` are known only on a live cluster, and include brokers without
+    replicas. `sampled` has measured write rates in bytes per second. `running` has the running moves of a live cluster,
+    or None if they are unknown. `files` do not contain the `copies` of these moves, because the copies are not
+    complete. `enforcement` has the throttle settings of the live brokers, or Kafka's defaults.
     """
 
     source: str
@@ -103,8 +106,10 @@ class Inputs:
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """Parse the options. Raises Invalid for an invalid rate, time or size, for an option without the option that it
-    requires, and for a broker in two files.
+    """Parse the options, and print a note for each rate in a file that the command line overrides.
+
+    Raises Invalid for an invalid rate, time or size, and for an unusable file. Also raises Invalid for a broker that is
+    listed twice in the files or on the command line, and for an option without the other option that it requires.
     """
     window, assumed, rates = options.history_window, options.assume_size, options.bytes_in or ()
     for option, value in (("--history-window", window), ("--cluster-id", options.cluster_id)):
@@ -126,7 +131,10 @@ def asked(options: EstimateOptions) -> GivenInputs:
     )
     times = Counter(chain.from_iterable(found.by_file.values()))
     if twice := sorted(broker for broker, count in times.items() if count > 1):
-        raise Invalid(f"--bytes-in: {', '.join(found.by_file)}: broker {twice[0]} is listed in two files")
+        listing = ", ".join(name for name, in_file in found.by_file.items() if twice[0] in in_file)
+        raise Invalid(
+            f"--bytes-in: broker {twice[0]} is listed in several files ({listing}). Keep only one of its rates"
+        )
     for name, in_file in found.by_file.items():
         for broker in sorted(in_file.keys() & found.by_hand.keys()):
             say(f"broker {broker}: the rate of --bytes-in {broker}=... is used instead of the rate in {name}")
@@ -141,17 +149,19 @@ def _is_file(text: str) -> bool:
 
 
 def is_live(asked: GivenInputs, connection: Connection) -> bool:
-    """True if the sizes come from a live cluster."""
+    """True if the sizes come from a live cluster: an option names one, or no other source of sizes is given and an
+    environment variable names one.
+    """
     stored = bool(asked.log_dirs or asked.history)
-    return connection != Connection() or (not stored and names_a_cluster(connection))
+    return names_a_cluster(connection, {}) if stored else names_a_cluster(connection)
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Gather the inputs. Raises Invalid for two sources of sizes, or for none. Raises Refused for a plan that
-    does not fit the cluster.
+    """Gather the inputs. Raises Invalid for two sources of sizes, or for none. Raises Refused for a plan that does not
+    fit the cluster.
 
-    Sizes come from the named cluster, otherwise from --log-dirs, otherwise from the newest snapshot of the history.
-    Rates come from --bytes-in, otherwise from the history, otherwise from a measurement on the live cluster.
+    Sizes come from the named cluster, otherwise from `--log-dirs`, otherwise from the newest snapshot of the history.
+    Rates come from `--bytes-in`, otherwise from the history, otherwise from a measurement on the live cluster.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:
@@ -164,8 +174,11 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
         found = Inputs(source=HISTORY, names=asked.history, files=files.NOTHING)
     else:
         raise Invalid(
-            "no source of sizes is given. Give --bootstrap-server HOST:PORT, --log-dirs FILE or --history PATH"
+            "no source of sizes is given. Give --bootstrap-server HOST:PORT, --cluster NAME, --log-dirs FILE or "
+            "--history PATH"
         )
+    if unused := [] if live else [option_name(f.name) for f in fields(connection) if getattr(connection, f.name)]:
+        say(f"note: the sizes do not come from a live cluster, so kquota does not use {', '.join(unused)}")
     return _with_rates(found, asked, scratch)
 
 
@@ -208,7 +221,9 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Read a snapshot of the live cluster. Also measure the write rates of partitions if no other source has them."""
+    """Read a snapshot of the live cluster. Also measure the write rates of partitions, unless a history or the rate of
+    each broker with replicas is given.
+    """
     settings = tuple(world.broker_settings(at).values())
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
@@ -256,7 +271,7 @@ def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Pl
         if missing:
             moves.snapshot(missing)
     except Refused as error:
-        # Check only a JSON plan, because Spark reads the other plans later.
+        # Check only a JSON plan, because Spark reads plans in other formats later.
         planned = missing & {name.topic for name in plan.targets} if isinstance(plan, Plan) else frozenset()
         if planned:
             raise Refused(
@@ -279,26 +294,35 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Raise Refused if a JSON plan names a dead broker or an unknown partition.
+    """Raise Refused if a JSON plan names a dead broker, or a partition that no live broker holds.
 
-    Spark reads the other plans later, so they are not checked here.
+    Plans in other formats are not checked here, because Spark reads them later.
     """
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
-        raise Refused(f"the plan names partitions that the cluster does not have: {few(unknown, 5)}. Correct the plan")
+        raise Refused(
+            f"no live broker reports a replica of {counted(len(unknown), 'partition')} of the plan: {few(unknown, 5)}. "
+            "Correct the plan, or repair the brokers"
+        )
 
 
 def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
     """Raise Refused if the brokers of the plan (`wanted`) include dead brokers. `brokers` are the live brokers."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))
-        raise Refused(f"the plan names dead brokers: {joined(dead)}. Live brokers: {alive}")
+        are, them = ("is", "it") if len(dead) == 1 else ("are", "them")
+        raise Refused(
+            f"plan: {named_brokers(dead)} {are} dead (live brokers: {alive}). Start {them}, or correct the plan"
+        )
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
-    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023)."""
+    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023).
+
+    Prints a note if this is true for only some brokers.
+    """
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):
         say(

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.connection import Connection
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say
 from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, dead_among, is_live
 from kquota.cli.progress import stages
-from kquota.errors import KquotaError, NextStep
 from kquota.measure import agreeing
 from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.split import Split
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 _ENTRY: Final = 64
 """The approximate size of one partition in a plan, in bytes."""
 _PACKED: Final = 10
-"""The approximate number of bytes of compressed text that hold as much as one byte of Parquet."""
+"""The approximate size of compressed text, divided by the size of Parquet with the same content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,8 @@ def begun(
 ) -> Iterator[Job]:
     """Yield the job.
 
-    For a live cluster without a history, the job is small, so Spark starts while kquota reads the cluster. Otherwise,
-    Spark starts later.
+    For a live cluster without a history, kquota takes the size of the plan as the size of the input, so Spark starts
+    while kquota reads the cluster. Otherwise, Spark starts later, when the size of all inputs is known.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -78,10 +77,11 @@ def begun(
 def calculated(
     inputs: Inputs, asked: GivenInputs, plan: Plan | PlanFiles, split: Split | None, job: Job, *, detailed: bool
 ) -> Calculated:
-    """Calculate the sums of a move.
+    """Calculate the sums of a move. `split` divides the move into waves, and None means no waves. With `detailed`, also
+    calculate the values that only a report shows.
 
-    Raises Invalid for input that only Spark can check, and Refused if Spark cannot finish or the plan names dead
-    brokers.
+    Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark cannot finish, if the plan
+    names dead brokers of a live cluster, or if a partition of the plan has neither a known nor an assumed size.
     """
     with ExitStack() as stack:
         on_stage = stack.enter_context(stages())
@@ -123,7 +123,7 @@ def calculated(
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
     """Start Spark for these inputs.
 
-    Spark joins one snapshot of a compacted history with the plan, and scans the other files.
+    Spark joins one snapshot of a compacted history with the plan, and only scans the other snapshots.
     """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
@@ -148,20 +148,13 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
 
     if inputs.listing is None or inputs.waiting is None:
         return None
-    live = inputs.files if inputs.source == CLUSTER else None
-    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster, live)
+    found = opened(reader, inputs.listing, inputs.waiting, asked.cluster)
     found.check(asked.window)
     if found.bad:
         say(
             f"{agreeing(found.bad, 'row', 'is', 'are')} left out of the history: broker, topic, partition or a valid "
             "size is missing"
         )
-    if found.unproven:
-        unknown = (
-            "warning: the history has snapshots that do not show whether a topic is tiered. Topics whose write rate is "
-            f"unknown until a newer snapshot exists: {found.unproven}. "
-        )
-        say(worded(KquotaError(unknown, NextStep.TAKE_SNAPSHOT)))
     return found
 
 

@@ -18,9 +18,9 @@ from kquota.pace.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The options as values: `throttle` and `network` in bytes per second, `deadline` in seconds, `impact` as a
-    fraction.
+class EstimateLimits:
+    """The options as values: `throttle` and `network` in bytes per second, `deadline` in seconds, and `impact` as a
+    fraction of `network`. None means that the option is not given.
     """
 
     throttle: ByteRate | None
@@ -29,11 +29,11 @@ class Limits:
     impact: Fraction | None
 
 
-def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> Limits:
+def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> EstimateLimits:
     """Parse the limits.
 
-    Raises Invalid for an invalid rate, time or percentage, if neither a throttle nor a deadline is given, and for
-    --max-impact without --nic.
+    Raises Invalid for an invalid rate, time or percentage. Also raises Invalid if neither a throttle nor a deadline is
+    given, or if `--max-impact` is given without `--nic`.
     """
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")
@@ -42,7 +42,7 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     impact = None if max_impact is None else percentage(max_impact, "--max-impact")
     if impact == 0:
         raise Invalid(f"--max-impact {max_impact}: a move cannot finish with this limit. Give more than 0%")
-    return Limits(
+    return EstimateLimits(
         throttle=None if throttle is None else understood(throttle, "--throttle"),
         deadline=None if deadline is None else duration(deadline, "--deadline"),
         network=None if nic is None else byte_rate(nic, "--nic"),
@@ -60,7 +60,7 @@ class Chosen:
     within: ByteRate | None
 
 
-def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
+def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
     """Return the given throttle, otherwise the smallest one that meets the deadline. The `works` run one after the
     other.
 
@@ -79,20 +79,25 @@ def chosen(asked: Limits, works: Iterable[Work], enforcement: Enforcement = AS_S
     if within is None:
         raise Refused(
             "--deadline: the throttle that meets it is unknown, because the write rates are unknown. "
-            "Give --bytes-in BROKER=RATE or --throttle RATE"
+            "Give --bytes-in BROKER=RATE, --history PATH or --throttle RATE"
         )
     return Chosen(throttle=within, within=within)
 
 
 def window(
-    asked: Limits, judged: Pace | Waves, within: ByteRate | None, bytes_in: float | None, replication_factor: int
+    asked: EstimateLimits,
+    judged: Pace | Waves,
+    within: ByteRate | None,
+    bytes_in: float | None,
+    replication_factor: int,
 ) -> Window:
     """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits. Rates are in
-    bytes per second.
+    bytes per second. `within` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or None if it is
+    unknown.
     """
     above = [
-        # IN is the write rate of the cluster's busiest broker, even if this broker takes no part in the move. The next
-        # bound covers only the brokers of the move.
+        # IN is the write rate of the cluster's busiest broker. This broker may take no part in the move, so IN does not
+        # bind. The next bound, which binds, covers only the brokers of the move.
         Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
         Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]

@@ -30,9 +30,9 @@ _NAMED: Final = 5
 class Outlook:
     """The outlook of a move: the 90 % band of its time, the disks, and the waves.
 
-    `band` is None if there is no expected time, `waves` if the whole move starts at once. `at_peak` has the leaders
-    whose write rate, at its 99th percentile, could alone keep the move from finishing. `volumes` describes the disks
-    now, `rooms` the disks at the end of the move.
+    `band` is None if there is no expected time. `waves` is None if the whole move starts at once. `at_peak` has the
+    leaders whose write rate, at its 99th percentile, could alone keep the move from finishing. `volumes` describes the
+    disks now, and `rooms` describes those that receive copies, at the end of the move.
     """
 
     band: Band | None
@@ -56,8 +56,8 @@ def outlook(
 ) -> Outlook:
     """Return the outlook of `move`, from the sums of the job and the write rates of each broker.
 
-    Live brokers report `volumes`, which replace the less complete volumes in the sizes. `errors` are the errors of past
-    estimates, or of the model.
+    `volumes` come from live brokers. If given, they replace the volumes in `measured`, which are less complete.
+    `errors` are the errors of past estimates, or the error of the model.
     """
     busy = {broker: rate for broker, rate in bytes_in.items() if rate.mean > 0}
     waves = in_waves(measured.waves, move) if measured.waves else None
@@ -86,7 +86,7 @@ def band_line(found: Outlook) -> str | None:
 
 
 def band_source(band: Band) -> str:
-    """Return the errors and the write rates from which kquota calculated a band."""
+    """Return as text the errors and the write rates from which kquota calculated a band."""
     error = f"errors of {band.past_moves} past moves of this cluster" if band.past_moves else "error of the model"
     why = (
         f"{error}, and write rates from their 5th to their 95th percentile"
@@ -94,24 +94,20 @@ def band_source(band: Band) -> str:
         else f"{error} only, because the percentiles of the write rates are unknown"
     )
     if band.unused_quota:
-        why += "; a broker is throttled now, so copies may use its unused quota at the start"
+        why += "; a throttle is already set on a broker, so copies may use its unused quota at the start"
     return why
 
 
 def warnings(found: Outlook) -> Iterator[str]:
-    """Yield warnings about likely problems, for stderr."""
+    """Yield warnings about leaders with high peaks and disks that may become too full, for stderr and the report."""
     for broker in found.at_peak:
         yield (
-            f"warning: leader {broker}: at the peak of its write rate (p99) the copies cannot catch up, "
+            f"warning: broker {broker}: at the peak of its write rate (p99), the copies that it sends cannot catch up, "
             "and the move does not finish while the peak lasts"
         )
     for room in found.rooms:
         if may_fit(room):
-            yield (
-                f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies do not fit if its log dirs with "
-                f"equal sizes are one volume ({human_bytes(room.usable or 0)} usable). They fit if each log dir is a "
-                "separate volume"
-            )
+            yield f"warning: {if_one_volume(room)}"
         if room.worst is not None and room.worst < 0 <= (room.left or 0):
             yield (
                 f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies fit ({human_bytes(room.usable or 0)} "
@@ -121,7 +117,7 @@ def warnings(found: Outlook) -> Iterator[str]:
 
 
 def why_full(found: Outlook) -> str:
-    """Return the disks that cannot hold their copies, with their usable bytes and the bytes of the copies."""
+    """Return the error for copies that do not fit, with the first full disks, their copies and their usable bytes."""
     places = [
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
@@ -134,10 +130,13 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Yield the brokers with unknown disk sizes, then each volume that receives copies, at its fullest."""
+    """Yield the brokers with unknown disk sizes, then a table of the other disks that receive copies.
+
+    The table shows each disk when it is fullest.
+    """
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
-        yield f"Disk         not checked on {named_brokers(untold)}, because the sizes do not contain disk sizes"
+        yield f"Disk         not checked on {named_brokers(untold)}, because the source of sizes has no disk sizes"
     if not known:
         return
     yield "Disk         at the end of the move, with old and new replicas"
@@ -153,11 +152,11 @@ def disk_lines(found: Outlook) -> Iterator[str]:
         )
         for left, room in known
     ]
-    yield from aligned(rows, heads, left=[1]).splitlines()
+    yield from aligned(rows, heads, left=[1])
 
 
 def wave_lines(waves: Waves) -> Iterator[str]:
-    """Yield each wave with its bytes and its time, and the time of all waves."""
+    """Yield the time of all waves together, then a table with the bytes and the time of each wave."""
     heads = ("wave", "first", "last", "partitions", "bytes", "time")
     rows = [
         (
@@ -170,8 +169,9 @@ def wave_lines(waves: Waves) -> Iterator[str]:
         )
         for number, (wave, pace) in enumerate(waves.each, 1)
     ]
-    yield f"Waves        {len(rows)}, one after the other: {time_or_unknown(waves.seconds)} together"
-    yield from aligned(rows, heads, left=[1, 2]).splitlines()
+    how, together = (", one after the other", " together") if len(rows) > 1 else ("", "")
+    yield f"Waves        {len(rows)}{how}: {time_or_unknown(waves.seconds)}{together}"
+    yield from aligned(rows, heads, left=[1, 2])
 
 
 def _left(room: Room, left: float) -> str:
@@ -181,8 +181,16 @@ def _left(room: Room, left: float) -> str:
 
 
 def may_fit(room: Room) -> bool:
-    """True if the copies fit only if log dirs of equal size are separate volumes."""
+    """True if the copies fit with one volume for each log dir, but not if log dirs of equal size share a volume."""
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
+
+
+def if_one_volume(room: Room) -> str:
+    """Return the warning for a room for which `may_fit` is true."""
+    return (
+        f"{_place(room)}: {human_bytes(room.arriving)} of copies do not fit if its log dirs with equal sizes are one "
+        f"volume ({human_bytes(room.usable or 0)} usable). They fit if each log dir is a separate volume"
+    )
 
 
 def _place(room: Room) -> str:

@@ -17,7 +17,7 @@ from kquota.cli.move.estimate.answer import Estimate, SizesUsed, WriteRates, ass
 from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.cli.move.estimate.inputs import CLUSTER, Inputs
 from kquota.cli.move.estimate.job import Calculated, begun, calculated
-from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import outlook, warnings
 from kquota.cli.move.estimate.report import page
 from kquota.cli.move.estimate.running import running_remarks
@@ -43,17 +43,17 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate, and write the report if one is requested.
+    """Yield the estimate, write the report if one is requested, and for a live cluster record the expected time.
 
-    Raises Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes,
-    does not fit on the disks or breaks a limit.
+    Raises Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes, does
+    not fit on the disks, or breaks a limit.
     """
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
     split = _split(options.waves, options.max_in_flight)
     wanted = page.wanted(options.report, options.reassignment_json_file, options.connection)
-    where = engine(options.spark_master, options.spark_remote, options.conf)
+    where = engine(options.spark)
     with local_files.workspace() as scratch:
         plan = plan_files.opened(str(options.reassignment_json_file), scratch)
         wanted = page.knowing(wanted, plan)
@@ -85,7 +85,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
     """Return the requested waves, or None if neither option is given.
 
-    Raises Invalid if both are given, for fewer than one wave and for an invalid size.
+    Raises Invalid for both options together, for fewer than one wave, and for an invalid size.
     """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight cannot be combined. Give one of them")
@@ -97,9 +97,9 @@ def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
 
 
 def remember(kept: local_files.PastMovesFile, plan: Plan, move: Pace) -> None:
-    """Record the expected time of the move. A later --execute compares it with the actual time.
+    """Record the expected time of the move, to compare it with the actual time of a run of this plan that starts soon.
 
-    A time that is unknown or only a lower bound is not recorded. A failed write causes a warning.
+    A time that is unknown, 0 or only a lower bound is not recorded. A failed write causes a warning.
     """
     if not move.seconds or move.followed is False:
         return
@@ -115,12 +115,12 @@ def remember(kept: local_files.PastMovesFile, plan: Plan, move: Pace) -> None:
 def estimate(
     inputs: Inputs,
     found: Calculated,
-    asked: Limits,
+    asked: EstimateLimits,
     enforcement: Enforcement,
     errors: ErrorBand = OF_THE_MODEL,
     within: tuple[LogDirPace, ...] = (),
 ) -> Estimate:
-    """Make the estimate from a move's sums, the operator's limits and the errors of past estimates.
+    """Make the estimate from a move's sums, the operator's limits, and the errors of past estimates or of the model.
 
     `within` are the moves between log dirs of one broker, which have a separate throttle. Raises Refused if no throttle
     is given and none is known to meet the deadline.
@@ -132,7 +132,7 @@ def estimate(
     judged = ahead.waves or move
     window = limits.window(asked, judged, chosen.within, busiest, measured.least_replicas)
     brokers = len({*measured.health.brokers, *inputs.brokers})
-    sources = inputs.sources if measured.rates_told else ()
+    sources = inputs.sources if measured.any_rate_known else ()
     return Estimate(
         throttle=chosen.throttle,
         sizes=SizesUsed(source=inputs.source, names=inputs.names, health=measured.health),
@@ -166,7 +166,7 @@ def _kip(measured: Measured, throttle: ByteRate, brokers: int) -> MoveTime:
     )
 
 
-def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers: int) -> Fetch:
+def _fetch(asked: EstimateLimits, enforcement: Enforcement, throttle: ByteRate, brokers: int) -> Fetch:
     return Fetch(
         brokers=brokers,
         throttle=throttle,
@@ -177,9 +177,10 @@ def _fetch(asked: Limits, enforcement: Enforcement, throttle: ByteRate, brokers:
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """Estimate the same move under other throttles, from half to five times this throttle.
+    """Estimate the same move under several throttles, from half to five times this throttle.
 
-    If the move never finishes under this throttle, the others are multiples of the rate that a throttle must exceed.
+    For a move that never finishes under this throttle, they are half to five times the rate that a throttle must
+    exceed, if this rate is known. If the move copies nothing, return no estimates.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))

@@ -1,4 +1,4 @@
-"""Running moves in the answer of `move estimate`: the bytes that copies still need, and moves that the sums omit."""
+"""Running moves in the answer of `move estimate`: the progress of the plan, and remarks on other moves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
     return {
         "partitions": len(found.partitions),
         "copies": len(found.copies),
-        "copies_unknown": found.unknown,
+        "copies_unknown": found.unknown_copies,
         "bytes_copied": found.copied,
         "bytes_left": found.left,
         "elsewhere": list(found.elsewhere),
@@ -48,19 +48,19 @@ def _state(found: MoveUnderWay) -> str:
 
 
 def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:
-    """Yield remarks on running moves that the estimate treats as not started, or leaves out."""
+    """Yield remarks on copies with unknown bytes left, on moves to other replicas, and on moves outside the plan."""
     if found is None:
         return
-    if found.unknown:
+    if found.unknown_copies:
         yield (
-            f"warning: the remaining bytes of {counted(found.unknown, 'running copy')} are unknown. "
+            f"warning: the remaining bytes of {counted(found.unknown_copies, 'running copy')} are unknown. "
             "Assumed: the size of the whole replica"
         )
     if found.elsewhere:
-        are = "is" if len(found.elsewhere) == 1 else "are"
+        are, moves = ("is", "that move") if len(found.elsewhere) == 1 else ("are", "those moves")
         yield (
             f"warning: {few(found.elsewhere, _NAMED)} {are} moving, but not to the replicas of the plan. The "
-            "estimate assumes that this plan replaces that move. --execute refuses this plan without --force"
+            f"estimate assumes that this plan replaces {moves}. --execute refuses this plan without --force"
         )
     if found.others:
         are = "is" if found.others == 1 else "are"

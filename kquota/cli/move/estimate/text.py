@@ -1,11 +1,11 @@
-"""Parts of an estimate's text: the sources of its numbers, KIP-73's terms, the shares of brokers, the window."""
+"""Parts of an estimate's text: the sources of its numbers, KIP-73's terms, the shares of brokers, and the window."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kquota.cli.amounts import UNKNOWN, rate_or_unknown, time_or_unknown
+from kquota.cli.amounts import UNKNOWN, rate_or_unknown, rates_or_unknown, time_or_unknown
 from kquota.cli.move.estimate.inputs import BYTES_IN, HISTORY, SAMPLE, RateSource
 from kquota.cli.move.estimate.outlook import Outlook, disk_lines, wave_lines
 from kquota.cli.table import aligned
@@ -45,7 +45,7 @@ def writes_from(rates: Sequence[RateSource]) -> str:
 
 
 def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
-    """Yield the bounds of the throttle. A mark shows each bound that the throttle breaks."""
+    """Yield the bounds of the throttle. Each bound that the throttle breaks has a note."""
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     for n, (side, bound) in enumerate(bounds):
         rate, note = rate_or_unknown(bound.rate), _note(bound, throttle, above=side == "above")
@@ -58,7 +58,7 @@ def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
 def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
     if bound.kept(throttle, above=above) is not False:
         return ""
-    return ": NOT MET" if bound.binds else "; not met, but only the next line applies to the brokers of this move"
+    return ": NOT MET" if bound.binds else "; not met, but the next line is the bound for the brokers of this move"
 
 
 def outlook_lines(found: Outlook) -> Iterator[str]:
@@ -72,7 +72,7 @@ def outlook_lines(found: Outlook) -> Iterator[str]:
 
 
 def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
-    """Return KIP-73's condition on the size of a fetch."""
+    """Return KIP-73's condition on the size of a fetch, and whether it holds."""
     largest = human_bytes(fetch.largest)
     kept = "holds" if fetch.holds else f"does not hold; set replica.fetch.response.max.bytes below {largest}"
     settings = "the brokers' settings" if enforcement.of_brokers else "Kafka's defaults"
@@ -85,7 +85,7 @@ def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:
 
 def kip_lines(kip: MoveTime) -> Iterator[str]:
     """Yield KIP-73's own estimate with its terms."""
-    bytes_in, quota = rate_or_unknown(kip.max_bytes_in), human_rate(kip.replication_quota)
+    bytes_in, quota = rates_or_unknown(kip.max_bytes_in, kip.replication_quota)
     time = "none" if kip.in_below_throttle is False else time_or_unknown(kip.seconds)
     yield (
         f"MoveRatio    {kip.move_ratio:.3g} = {counted(kip.partitions_to_be_moved, 'partition')} to be moved"
@@ -100,7 +100,9 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
 
 
 def share_lines(pace: Pace) -> list[str]:
-    """Return the lines of a table with the bytes that each broker sends and receives."""
+    """Return the lines of a table with the bytes, the rates and the time of the copies that each broker sends or
+    receives.
+    """
     heads = ("broker", "", "copies", "bytes", "followers", "for copies", "writes", "time")
     rows = [
         (
@@ -115,4 +117,4 @@ def share_lines(pace: Pace) -> list[str]:
         )
         for share in pace.shares
     ]
-    return aligned(rows, heads, left=[1]).splitlines()
+    return aligned(rows, heads, left=[1])

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.amounts import UNKNOWN, rate_or_unknown
-from kquota.cli.keeping_up import named_wave, never_because, throttle_needed, why_never
+from kquota.cli.amounts import UNKNOWN, rates_or_unknown
+from kquota.cli.keeping_up import named_wave, never_because, rates_of, throttle_needed, why_never
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
-from kquota.measure import ByteRate, counted, exact_rate, human_bytes, human_duration, human_rate
+from kquota.measure import ByteRate, counted, exact_rate, human_bytes, human_duration, human_rates
 from kquota.pace.deadline import shortest
 from kquota.pace.enforcement import START_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
-from kquota.pace.kip73 import Window
+from kquota.pace.kip73 import Bound, Window
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
 
@@ -24,10 +24,10 @@ UNFOLLOWED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveVerdict:
-    """A move and the limits of the operator: `deadline` in seconds, `within` the smallest throttle that meets it.
+    """A move and the limits of the operator. `judged` is the move in waves if it has waves, otherwise the whole move.
 
-    `judged` is the move in waves if it has waves, otherwise the move at once. None means that there is no limit, or
-    that the value is unknown.
+    `deadline` is in seconds, and None without a deadline. `within` is the smallest throttle that meets the deadline. It
+    is None without a deadline, and if no throttle is known to meet the deadline.
     """
 
     judged: Pace | Waves
@@ -38,7 +38,7 @@ class MoveVerdict:
 
     @property
     def late(self) -> bool | None:
-        """True if the deadline is missed. None without a deadline, or if it is unknown whether the move meets it."""
+        """True if the move misses the deadline. None without a deadline, or if this is unknown."""
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -57,21 +57,23 @@ class MoveVerdict:
     def error(self) -> str | None:
         """The error message for exit code 1: like `refused`, but without the explanation that the text already has."""
         if self.judged.feasible is False:
-            throttle, needed = human_rate(self.judged.throttle), throttle_needed(self.judged)
+            throttle, needed = rates_of(self.judged)[0], throttle_needed(self.judged)
             return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"
         return self.refused
 
     @property
     def outside(self) -> str | None:
-        """The operator's limit that the move breaks. None if the move breaks no known limit."""
+        """The message about a limit that the throttle or the time breaks. None if no known limit is broken."""
         if self.window.empty:
             return why_empty(self.window)
         if self.late:
             return why_late(self)
         if broken := self.window.broken(self.judged.throttle):
-            bounds = "; ".join(f"{human_rate(bound.rate or 0.0)} ({bound.why})" for bound in broken)
+            low = broken[0] in self.window.above
+            throttle, *rates = human_rates(self.judged.throttle, *(bound.rate or 0.0 for bound in broken))
+            bounds = " and ".join(_bounded(bound, rate, above=low) for bound, rate in zip(broken, rates, strict=True))
             return (
-                f"the throttle, {human_rate(self.judged.throttle)}, breaks a limit: {bounds}. Give another --throttle"
+                f"the throttle is {throttle}, but it must be {bounds}. Give a {'higher' if low else 'lower'} --throttle"
             )
         return None
 
@@ -80,9 +82,18 @@ def why_empty(window: Window) -> str:
     """Return the bounds that leave no possible throttle: the upper bound, and the lower bound if one is known."""
     most, least = window.most, window.least
     assert most is not None
-    over = "" if least is None else f" and above {human_rate(least.rate or 0.0)} ({least.why})"
-    below = f"below {human_rate(most.rate or 0.0)} ({most.why})"
+    highest, lowest = rates_or_unknown(most.rate, None if least is None else least.rate)
+    over = "" if least is None else f" and {_bounded(least, lowest, above=True)}"
+    below = _bounded(most, highest, above=False)
     return f"no throttle is within the limits: the throttle must be {below}{over}. Change a limit"
+
+
+def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
+    """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 0.14 of N)`. `rate` is
+    its rate as text.
+    """
+    word = ("at least" if above else "at most") if bound.closed else ("above" if above else "below")
+    return f"{word} {rate} ({bound.why})"
 
 
 def why_late(verdict: MoveVerdict) -> str:
@@ -91,14 +102,20 @@ def why_late(verdict: MoveVerdict) -> str:
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
-    cure = "Give a later --deadline" if enough is None else f"Give a --throttle of at least {exact_rate(enough)}"
-    if enough is None and (start := shortest(len(verdict.judged.works))) >= (verdict.deadline or 0.0):
-        cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
+    later = "Give a later --deadline"
+    cure = "Give a higher --throttle or a later --deadline"
+    if enough is not None:
+        cure = f"Give a --throttle of at least {exact_rate(enough)}"
+    elif (start := shortest(len(verdict.judged.works))) >= (verdict.deadline or 0.0):
+        cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle. {later}"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
 
 def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
-    """Yield the answer for people: the expected time, whether the move can finish, its bottleneck and its deadline."""
+    """Yield the answer for people: the expected time, whether the move can finish, its bottleneck, and its deadline.
+
+    Yields nothing if the move copies nothing.
+    """
     judged, share = verdict.judged, verdict.judged.bottleneck
     if share is None:
         return
@@ -152,8 +169,8 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
         return
     if judged.seconds is not None:
         yield f"Time         {human_duration(judged.seconds)} = {_terms(judged, share)}"
-        left, writes = rate_or_unknown(share.left), rate_or_unknown(share.writes)
-        yield f"               broker {share.broker}: {left} left for copies - {writes} written meanwhile"
+        left, writes = rates_or_unknown(share.left, share.writes)
+        yield f"               broker {share.broker}: {left} left for copies, minus {writes} written meanwhile"
     how = "(bytes - bytes at once) / throttle" + (", wave by wave" if isinstance(judged, Waves) else "")
     yield f"At least     {human_duration(judged.least_seconds)} = {how}"
     yield ""

@@ -19,7 +19,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastShown(Part):
-    """The lower bound on the bytes that a plan must copy to reach the goal, and its terms, as in `Least`."""
+    """The lower bound on the bytes that a plan must copy to reach the goal, and its terms (see `lower_bound.Least`)."""
 
     bytes: int
     forced: int
@@ -29,7 +29,7 @@ class LeastShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandShown(Part):
-    """The smallest and largest number of bytes that each broker or log dir should hold, and the mean."""
+    """The smallest and the largest number of bytes that a broker or log dir should hold, and the mean."""
 
     low: int
     mean: int
@@ -55,9 +55,9 @@ class LeaderShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlanned(Part):
-    """A partition of the plan. `size` is the bytes of each copy, and `bytes` the bytes to copy.
+    """A partition of the plan. `size` is the number of bytes in each copy, and `bytes` is the total of all copies.
 
-    If the size is unknown, both are None, except that `bytes` is 0 without copies.
+    If the size is unknown, both are None, but `bytes` is 0 if the partition has no copies.
     """
 
     partition: TopicPartition = spread()
@@ -116,7 +116,7 @@ class LeftShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The answer of `move plan`. `plan` and `rollback` are None if there is nothing to do.
+    """The answer of `move plan`. `plan` and `rollback` are None if no partition changes.
 
     `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
     `band` is None if no goal needs a band.
@@ -149,7 +149,7 @@ def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
         rollback=found.rollback if found.changes else None,
         bytes=found.bytes,
         least=LeastShown(bytes=least.bytes, forced=least.forced, lack=least.lack, excess=least.excess),
-        ratio=found.ratio,
+        ratio=found.least.ratio(found.bytes),
         band=None if band is None else BandShown(low=band.low, mean=band.mean, high=band.high),
         disk_limit=float(goal.disk_limit),
         moves=tuple(_move(change, known=change.partition in cluster.sizes) for change in found.changes),

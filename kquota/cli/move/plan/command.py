@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import LogDirThrottle, Output, OutputFormat
+from kquota.cli.options import LogDirThrottle, Output, OutputFormat, flag, value
 
 EPILOG: Final = """stdout has the plan in the format of `kquota reassign-partitions --reassignment-json-file`. Nothing
 is written to the cluster.
@@ -28,7 +26,6 @@ HEADINGS: Final = {
     "--replica-alter-log-dirs-throttle": "Expected time (with --balance-log-dirs)",
     "--explain": "Output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,76 +35,48 @@ class PlanOptions:
     """
 
     connection: ThroughBrokers
-    drain: Annotated[
-        str | None, typer.Option("--drain", metavar="ID,…", help="Move all replicas off these brokers, alive or dead.")
-    ] = None
-    add: Annotated[
-        str | None, typer.Option("--add", metavar="ID,…", help="Move a fair share of the bytes to these brokers.")
-    ] = None
+    drain: Annotated[str | None, value("drain", "ID,…", "Move all replicas off these brokers, alive or dead.")] = None
+    add: Annotated[str | None, value("add", "ID,…", "Move a fair share of the bytes to these brokers.")] = None
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", metavar="N", min=1, help="Set N replicas for each partition.")
+        int | None, value("replication-factor", "N", "Set N replicas for each partition.", min=1)
     ] = None
-    repair_racks: Annotated[
-        bool, typer.Option("--repair-racks", help="Spread each partition over as many racks as possible.")
-    ] = False
-    balance: Annotated[
-        bool, typer.Option("--balance", help="Bring every broker's bytes within --tolerance of the mean.")
-    ] = False
+    repair_racks: Annotated[bool, flag("repair-racks", "Spread each partition over as many racks as possible.")] = False
+    balance: Annotated[bool, flag("balance", "Bring every broker's bytes within --tolerance of the mean.")] = False
     balance_log_dirs: Annotated[
         int | None,
-        typer.Option(
-            "--balance-log-dirs",
-            metavar="ID",
+        value(
+            "balance-log-dirs",
+            "ID",
+            "Balance the bytes in the log dirs of this broker. You cannot combine it with another goal.",
             min=0,
-            help="Balance the bytes in the log dirs of this broker. You cannot combine it with another goal.",
         ),
     ] = None
     tolerance: Annotated[
         str,
-        typer.Option(
-            "--tolerance",
-            metavar="PERCENT",
-            help="Largest distance from the mean bytes with --add, --balance and --balance-log-dirs.",
+        value(
+            "tolerance", "PERCENT", "Largest distance from the mean bytes with --add, --balance and --balance-log-dirs."
         ),
     ] = "10%"
     topics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--topics",
-            metavar="GLOB,…",
-            help="Move only these topics. Repeatable.  [default: all; internal topics only for --drain]",
+        value(
+            "topics", "GLOB,…", "Move only these topics. Repeatable.  [default: all; internal topics only for --drain]"
         ),
     ] = None
     brokers: Annotated[
-        str | None,
-        typer.Option(
-            "--brokers", metavar="ID,…", help="Place new replicas only on these brokers.  [default: all live ones]"
-        ),
+        str | None, value("brokers", "ID,…", "Place new replicas only on these brokers.  [default: all live ones]")
     ] = None
     disk_limit: Annotated[
-        str,
-        typer.Option(
-            "--disk-limit",
-            metavar="PERCENT",
-            help="Highest disk usage that the plan may cause on a broker or log dir.",
-        ),
+        str, value("disk-limit", "PERCENT", "Highest disk usage that the plan may cause on a broker or log dir.")
     ] = "85%"
     disk: Annotated[
         str | None,
-        typer.Option(
-            "--disk",
-            metavar="SIZE",
-            help="Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB.",
-        ),
+        value("disk", "SIZE", "Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB."),
     ] = None
     history: Annotated[
         list[str] | None,
-        typer.Option(
-            "--history",
-            metavar="PATH",
-            help="Use sizes from the newest snapshot in a file or folder instead of the live sizes.",
-        ),
+        value("history", "PATH", "Use sizes from the newest snapshot in a file or folder instead of the live sizes."),
     ] = None
     replica_alter_log_dirs_throttle: LogDirThrottle = None
-    explain: Annotated[bool, typer.Option("--explain", help="Show all moves on stderr, not only the first 20.")] = False
+    explain: Annotated[bool, flag("explain", "Show all moves on stderr, not only the first 20.")] = False
     output: OutputFormat = Output.text

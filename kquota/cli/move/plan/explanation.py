@@ -14,7 +14,7 @@ from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
-from kquota.list_text import few, joined, named_brokers
+from kquota.list_text import few, joined, listed, named_brokers
 from kquota.measure import counted, human_bytes
 from kquota.placement.cluster import INTERNAL, ClusterLayout
 from kquota.placement.draft import Why
@@ -24,7 +24,7 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
 FIRST: Final = 20
-"""The maximum number of moves, and of partitions that do not reach the goal, that are shown without --explain."""
+"""Without `--explain`, kquota shows at most this many moves, and this many partitions that do not reach the goal."""
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -42,8 +42,9 @@ def explain(
 ) -> None:
     """Print the explanation: the answer first, then the tables.
 
-    Unless `everything` is set, long lists are cut to `FIRST` entries, and brokers without changes are left out. `file`
-    is the file that receives the plan from stdout, or None if `plan_file` found none.
+    Unless `everything` is true, kquota shows only the first `FIRST` moves, the first `FIRST` partitions that do not
+    reach the goal, and the brokers with changes. `file` is the file that receives the plan from stdout, or None if
+    `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(goal, found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
@@ -61,13 +62,13 @@ def explain(
 
 
 def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
-    """Print a table, and the number of rows that it leaves out. `what` is the noun of one row."""
+    """Print a table, and the number of rows that it leaves out, if any (`more`). `what` is the noun for a row."""
     rest = [f"... and {counted(more, f'more {what}')}. To show all, give --explain"] if more > 0 else []
     print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
 
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield warnings about unknown disk sizes and partition sizes."""
+    """Yield a warning about disks of unknown size, and a warning about partitions of unknown size."""
     untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
     if untold:
         yield (
@@ -75,9 +76,8 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
             "Give --disk SIZE (brokers report it from Kafka 3.3, and snapshots have it only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:
-        yield (
-            f"warning: the sizes of these partitions are unknown, so the plan counts them as 0: {few(unsized, _NAMED)}"
-        )
+        count = counted(len(unsized), "partition")
+        yield f"warning: the plan counts {count} as 0 bytes, because the size is unknown: {few(unsized, _NAMED)}"
 
 
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
@@ -93,7 +93,7 @@ def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
         for change in changes
     ]
     heads = ("partition", "replicas", "will be", "copied", "leader", "why")
-    return aligned(rows, heads, left=[0, 1, 2, 4, 5]).splitlines()
+    return aligned(rows, heads, left=[0, 1, 2, 4, 5])
 
 
 def _reasons(change: PartitionChange) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
         for broker, share in brokers.items()
     ]
     heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
-    return aligned(rows, heads, left=[1]).splitlines()
+    return aligned(rows, heads, left=[1])
 
 
 def _touched(share: BrokerChange) -> bool:
@@ -130,7 +130,11 @@ def _touched(share: BrokerChange) -> bool:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    """Yield unreached goals with their reasons, the band, cordoned log dirs, excluded topics and leader changes."""
+    """Yield the remarks on the plan: first the partitions that do not reach the goal, with the reasons.
+
+    Then come the band, drained brokers that keep replicas, cordoned log dirs, internal topics that are left out, and,
+    if replicas move for `--add` or `--balance`, the number of leaders that move.
+    """
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
@@ -142,7 +146,10 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
         drained = ", except for --drain" if goal.drain and inside & goal.drained_topics else ""
-        yield f"internal topics are left out{drained}: {', '.join(sorted(inside))}. To move them, name them in --topics"
+        yield (
+            f"internal topics are left out{drained}: {', '.join(sorted(inside))}. To move them as well, name them in "
+            "--topics together with the other topics"
+        )
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
@@ -166,7 +173,9 @@ def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[s
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the band, or a warning about brokers that stay outside it."""
+    """Yield the band, or a warning about brokers that stay outside it. Without `--balance`, only added brokers count,
+    and they may hold more than the band. Without a band, yield nothing.
+    """
     band = found.band
     if band is None:
         return
@@ -192,7 +201,10 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes that a plan must copy to reach the goal."""
+    """Yield the cost of the plan, and the lower bound on the bytes of every plan that reaches the goal.
+
+    A lower bound of 0 is left out. If no partition changes, yield only a line that says so.
+    """
     if not found.changes:
         if found.left or any(line.startswith("warning: ") for line in _outside(goal, found)):
             yield "no plan: kquota found no replica to move for this goal"
@@ -205,18 +217,27 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
         f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy"
         f"{f', {drops} to drop' if drops else ''}, {human_bytes(found.bytes)} ({found.bytes} bytes)"
     )
-    if found.ratio is not None:
-        reached = f"This plan copies {found.ratio:.3f} times that"
-        if found.ratio < 1:
-            reached = f"This plan copies {found.ratio:.3f} times that, because it does not reach the band"
-        least = f"{human_bytes(found.least.bytes)} ({_terms(found.least)})"
-        yield f"a plan that reaches the goal must copy at least {least}. {reached}"
+    ratio = found.least.ratio(found.bytes)
+    if ratio is not None:
+        least = f"{human_bytes(found.least.bytes)} ({_terms(found.least, goal)})"
+        yield f"a plan that reaches the goal must copy at least {least}. {share_of_least(ratio)}"
 
 
-def _terms(least: Least) -> str:
+def share_of_least(ratio: float) -> str:
+    """Return a sentence on the bytes of a plan, as a share of the lower bound."""
+    missed = ", because it does not reach the band" if ratio < 1 else ""
+    return f"This plan copies {ratio * 100:.1f} % of this minimum{missed}"
+
+
+def _terms(least: Least, goal: Goal) -> str:
     """Return the largest term of the lower bound (see `Least`) as text."""
     if least.bytes == least.forced:
-        return "new replicas for drain, replication factor or racks"
+        wanted = {
+            "the drain": goal.drain,
+            "the replication factor": goal.replication_factor,
+            "racks": goal.repair_racks,
+        }
+        return f"new replicas for {listed((name for name, given in wanted.items() if given), 'or')}"
     if least.bytes == least.lack:
         return "bytes that brokers lack to reach the band"
     forced = f", and {human_bytes(least.forced)} of new replicas" if least.forced else ""
@@ -224,10 +245,10 @@ def _terms(least: Least) -> str:
 
 
 def then(before: object, after: object) -> str:
-    """Return a value before and after the plan as text, or only one if they are equal."""
+    """Return a value before and after the plan as text. A value that does not change appears only once."""
     return f"{before}" if before == after else f"{before} -> {after}"
 
 
 def percent(share: float | None) -> str:
-    """Return a share as text, or `?` if it is unknown."""
+    """Return a share as a percentage, or `?` if it is unknown."""
     return "?" if share is None else f"{share:.0%}"

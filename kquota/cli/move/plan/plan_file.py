@@ -18,10 +18,10 @@ def plan_file(output: Output) -> str | None:
     """Return the path of the file that receives the plan from stdout. For a file below the current folder, the path is
     relative to this folder.
 
-    Return None if stdout is not a regular file, if the system does not show its path, or if stdout does not have the
-    plan itself (`output` is not text).
+    Return None if stdout is not a regular file, if the system does not show the path of the file, or if `output` is a
+    format that contains more than the plan.
     """
-    if output is not Output.text:
+    if not output.for_people:
         return None
     try:
         if not stat.S_ISREG(os.fstat(_STDOUT).st_mode):

@@ -33,15 +33,15 @@ from kquota.terms import BrokerId
 
 _GOALS: Final = ("drain", "add", "replication_factor", "repair_racks", "balance")
 _OF_BROKERS: Final = (*_GOALS, "brokers", "disk", "history")
-"""The options that cannot be combined with --balance-log-dirs, because they do not apply inside one broker."""
+"""The options for moves between brokers. None of them can be combined with `--balance-log-dirs`."""
 
 
 def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     """Return the plan, and explain it on stderr.
 
-    Raises Invalid if no goal is given, for an invalid value, and for options that cannot be combined. Raises Refused
-    for a pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or unusable
-    broker.
+    Raises Invalid for an invalid value, for options that cannot be combined, and for a command without a goal. Raises
+    Refused for a pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or
+    unusable broker. Also raises Refused if a goal needs more brokers or more disk space.
     """
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))
@@ -95,11 +95,12 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
     held = topics(dirs)
     goal = LogDirGoal(
         broker=broker,
-        topics=_topics(held, options.topics)[0],
+        topics=_topics(held, options.topics, f"on broker {broker}")[0],
         tolerance=tolerance,
         disk_limit=disk_limit,
     )
-    # Read partitions after log dirs. A partition created in between is missing from the log dirs, so it does not move.
+    # Read partitions after log dirs, because only the topics in the log dirs are needed. A partition that is created or
+    # deleted in between does not move.
     with move_stores.moves(at, None) as (moves, _):
         found = balanced(goal, dirs, moves.snapshot(held).partitions)
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
@@ -111,7 +112,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster, with live sizes or the sizes of the newest snapshot, and the source of the sizes."""
+    """Return the current cluster and the source of its sizes: the live cluster, or the newest snapshot in `history`."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:
@@ -154,16 +155,19 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
         raise Invalid("--history ", *error.args) from error
     if taken.cluster != cluster_id:
         raise Invalid(
-            f"--history {path}: snapshot of another cluster ({taken.cluster}). Give a snapshot of {cluster_id}"
+            f"--history {path}: the snapshot is from another cluster ({taken.cluster}). Give a snapshot of cluster "
+            f"{cluster_id}"
         )
     return snapshot.log_dirs(lines, str(path)), f"{path}, {taken.stamp}"
 
 
-def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the topics of all goals except a drain, and the topics of a drain. Raises Refused for a pattern that
-    matches no topic.
+def _topics(
+    every: frozenset[str], patterns: Iterable[str] | None, where: str = "of this cluster"
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the topics of all goals except a drain, and the topics of a drain.
 
-    Only a pattern that starts with `_` matches internal topics, just as `*` in a shell does not match dotfiles.
+    Only a pattern that starts with `_` matches internal topics, just as `*` in a shell does not match dotfiles. Raises
+    Refused for a pattern that matches no topic. The message says `where` the topics in `every` are.
     """
     if patterns is None:
         return every - INTERNAL, every
@@ -171,7 +175,10 @@ def _topics(every: frozenset[str], patterns: Iterable[str] | None) -> tuple[froz
     for pattern in _split(patterns):
         matching = _matching(every, pattern)
         if not matching:
-            raise Refused(f"--topics {pattern!r}: no topic of this cluster matches")
+            raise Refused(
+                f"--topics {pattern!r}: no topic {where} matches. Internal topics match only if the pattern starts "
+                "with _"
+            )
         found |= matching
     return frozenset(found), frozenset(found)
 

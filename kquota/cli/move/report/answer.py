@@ -9,9 +9,11 @@ from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
+from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.table import aligned
-from kquota.measure import ByteRate, human_duration, human_rate
-from kquota.reassign.course import CourseStep, throughput
+from kquota.measure import ByteRate, counted, human_duration, human_rate
+from kquota.reassign.course import throughput
+from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run
 from kquota.settings.resource import Setting
@@ -23,8 +25,8 @@ _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
 _CLOSE_SECONDS: Final = 10.0
-"""A command saw the end of the copies if the run ended soon after the last reading with bytes left: within the fraction
-`_CLOSE` of the run's time, or within `_CLOSE_SECONDS` if that is longer.
+"""The end of the copies counts as seen if the run ended soon after the last reading with bytes left. Soon means within
+the fraction `_CLOSE` of the run's time, or within `_CLOSE_SECONDS` if that is longer.
 """
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
 
@@ -36,9 +38,9 @@ class RunSummary(Part):
     A `throttle` of None means no throttle. `ended`, `seconds` and `error` are also None while the run is open.
 
     `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
-    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None if the
-    expected time is 0, for an undone run, and if no command saw the end of the copies, because the recorded end can
-    then be long after the copies.
+    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None if the run
+    was undone or the expected time is 0. If no command saw the end of the copies, `error` is None, because the recorded
+    end can be long after the actual end.
     """
 
     run: str
@@ -65,14 +67,13 @@ class RunSummary(Part):
     def end_unseen(self) -> bool:
         """True if the actual time is only an upper bound, because no command saw the end of the copies.
 
-        False if the actual or the expected time is unknown, and for an undone run.
+        False for an undone run, and for a run without a known actual time.
         """
-        known = None not in (self.seconds, self.expected)
-        return known and not self.end_seen and self.outcome != UNDONE
+        return self.seconds is not None and not self.end_seen and self.outcome != UNDONE
 
     @property
     def deviation(self) -> str | None:
-        """The error as text, or None if it is unknown. It is in percent, or a time if the expected time is 0."""
+        """The error as text: a percentage, or a time if the expected time is 0. None if the error is unknown."""
         if self.error is not None:
             return f"{self.error * 100:+.0f} %"
         if self.end_seen and self.expected == 0 and self.seconds is not None:
@@ -107,7 +108,7 @@ class RunsListed(Answer):
             ]
             for one in self.runs
         ]
-        yield from (line.rstrip() for line in aligned(rows, heads, left=[0, 1, 5]).splitlines())
+        yield from (line.rstrip() for line in aligned(rows, heads, left=[0, 1, 5]))
 
     def rows(self) -> Iterator[Row]:
         for one in self.runs:
@@ -119,9 +120,9 @@ class RunsListed(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReported(Part):
-    """The copies to one broker: expected and actual bytes, and seconds from the start to the end of the last copy.
+    """The copies to one broker: their expected and actual bytes, and the expected and actual end of the last copy.
 
-    None means unknown.
+    The ends are in seconds from the start of the run. None means unknown.
     """
 
     broker: BrokerId
@@ -133,9 +134,9 @@ class BrokerReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingReported(Part):
-    """One reading, `seconds` after the start. `rate` is the throughput since the previous reading, in bytes per second.
+    """One reading, `seconds` after the start of the run. `copied` and `left` are in bytes. None means unknown.
 
-    `copied` and `left` are in bytes. None means unknown.
+    `rate` is the throughput since the previous reading with known bytes, in bytes per second.
     """
 
     time: datetime
@@ -147,7 +148,8 @@ class ReadingReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, in bytes per second. A rate of None means no throttle.
+    """A change of the throttle, `seconds` after the start of the run. Rates are in bytes per second, and None means no
+    throttle.
 
     `by` and `reason` are None if they are not recorded. `settings` names the rates that changed, and is empty if all
     rates changed.
@@ -172,7 +174,10 @@ class ChangeReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport(Answer):
-    """The report of one run. `partitions` is None if the record has no plan."""
+    """The report of one run. `partitions` and `rollback` are None if the record has no plan.
+
+    `changes_dropped` is the number of other changes, made between those in `changes`, that the record does not keep.
+    """
 
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 
@@ -181,18 +186,25 @@ class RunReport(Answer):
     brokers: tuple[BrokerReported, ...]
     readings: tuple[ReadingReported, ...]
     changes: tuple[ChangeReported, ...]
+    changes_dropped: int
+    rollback: Plan | None = key(form=plan_document)
 
     @property
     def watched(self) -> bool:
         """True if the throughput at any reading is known."""
         return any(one.rate is not None for one in self.readings)
 
+    @property
+    def not_kept(self) -> str:
+        """The number of dropped changes, as a line for people."""
+        return f"The record does not keep {counted(self.changes_dropped, 'more change')} between these"
+
     def text(self) -> Iterator[str]:
         one = self.summary
         yield f"Run {one.run}: {one.outcome}"
         yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
         if self.brokers:
-            yield from ("", "Copies to each broker:")
+            yield from ("", "Copies to each broker (an end is the time since the start of the run):")
             heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
             rows = [
                 [
@@ -204,7 +216,7 @@ class RunReport(Answer):
                 ]
                 for to in self.brokers
             ]
-            yield from (f"  {line}" for line in aligned(rows, heads).splitlines())
+            yield from (f"  {line}" for line in aligned(rows, heads))
         yield ""
         if self.watched:
             yield "Throughput:"
@@ -215,11 +227,13 @@ class RunReport(Answer):
                 [human_duration(r.seconds), size_or_unknown(r.copied), size_or_unknown(r.left), rate_or_unknown(r.rate)]
                 for r in shown
             ]
-            yield from (f"  {line}" for line in aligned(rows, heads).splitlines())
+            yield from (f"  {line}" for line in aligned(rows, heads))
         else:
             yield UNWATCHED
         yield from ("", "Changes of the throttle:")
         yield from (f"  {change.line}" for change in self.changes)
+        if self.changes_dropped:
+            yield f"  {self.not_kept}"
         if not self.changes:
             yield "  none is recorded"
 
@@ -275,8 +289,9 @@ def listed(run: Run) -> RunSummary:
 
 
 def _end_seen(run: Run) -> bool:
-    """True if the run ended soon after its last reading with bytes left. Unknown bytes also count as left. False for a
-    run that is open or was undone.
+    """True if the run ended soon after its last reading with bytes left, or, without such a reading, after its start.
+
+    Unknown bytes also count as left. False for a run that is open or was undone.
     """
     if run.finished is None or run.aborting:
         return False
@@ -292,10 +307,11 @@ def reported(run: Run) -> RunReport:
         return max(0.0, (time - run.begun).total_seconds())
 
     course = run.course
-    rates: dict[datetime, CourseStep] = {one.until: one for one in throughput(course.readings)}
+    rates = throughput(course.readings)
     return RunReport(
         summary=listed(run),
         partitions=len(run.plan.targets) or None,
+        rollback=run.rollback if run.rollback.targets else None,
         brokers=tuple(
             BrokerReported(
                 broker=to.broker,
@@ -312,7 +328,7 @@ def reported(run: Run) -> RunReport:
                 seconds=after(one.at),
                 copied=one.copied,
                 left=one.left,
-                rate=rates[one.at].rate if one.at in rates else None,
+                rate=rates.get(one.at),
             )
             for one in course.readings
         ),
@@ -328,6 +344,7 @@ def reported(run: Run) -> RunReport:
             )
             for one in course.changes
         ),
+        changes_dropped=course.changes_dropped,
     )
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Output, StateDir, TableFormat
+from kquota.cli.options import Output, StateDir, TableFormat, value
 
 EPILOG: Final = """Throughput over time is known only for runs that `move run` or `--execute --wait` watched.
-Exit codes: 0 done; 1 if no run with this id is on record, or a run on record cannot be read.
+Exit codes: 0 done; 1 if no run of a move with this id is on record, or a run on record cannot be read.
 
 Examples:
   kquota move report --bootstrap-server localhost:9092
@@ -26,8 +26,7 @@ class ReportOptions:
     connection: Recorded
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Id of a run, as the list shows it.")] = None
     report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Also write the report of RUN as an HTML page with plots."),
+        Path | None, value("report", "FILE", "Also write the report of RUN as an HTML page with plots.")
     ] = None
     state_dir: StateDir = None
     output: TableFormat = Output.text

@@ -1,6 +1,6 @@
 """`kquota move report`: read the runs on record, and report one of them or list all.
 
-The page of `--report` is one HTML file with the style and the plots of an estimate's page.
+The page of `--report` is one HTML file in the style of an estimate's page.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kquota.cli import move_stores, world
-from kquota.cli.contract import DONE, FAILED
+from kquota.cli.contract import DONE, FAILED, worded
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.page import environment, must_be_writable, write_page
 from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, reported
@@ -18,15 +18,15 @@ from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Purpose
 
 _GENERATOR: Final = "kquota move report"
-"""The generator in the head of a page. kquota does not overwrite a file that lacks it."""
+"""The generator in the head of a page. kquota overwrites only a file that is empty or has this generator."""
 _ROWS: Final = 20
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
     """Return the report of one run, or the list of recorded runs. Runs without a move are left out.
 
-    Raises Invalid for --report without a run or with an unusable path. Raises Refused for a run that is unknown,
-    unreadable or without a move, and if the page cannot be written.
+    Raises Invalid for `--report` without a run or with an unusable path. Raises Refused for a run that is unknown,
+    unreadable or without a move. Also raises Refused if the page cannot be written or a library for it is missing.
     """
     if options.report is not None:
         if options.run is None:
@@ -37,7 +37,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         unseen = world.unseen(runs.alone)
     moves = [one for one in found.runs if one.purpose is Purpose.MOVE]
     unread = {name: why for name, why in found.unread.items() if options.run in (None, name)}
-    notes = tuple(f"error: run {name} cannot be read: {why}" for name, why in sorted(unread.items()))
+    notes = tuple(f"error: run {name} cannot be read: {worded(why)}" for name, why in sorted(unread.items()))
     if options.run is None:
         empty = () if moves else ("no run of a move is on record", *unseen)
         return RunsListed(runs=tuple(map(listed, moves)), notes=(*notes, *empty), code=FAILED if unread else DONE)
@@ -46,7 +46,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         if unread:
             raise Refused(notes[0].removeprefix("error: "))
         if any(one.id == options.run for one in found.runs):
-            raise Refused(f"run {options.run} is a throttle without a move, so it has no report")
+            raise Refused(f"run {options.run} only set a throttle and moved no partition, so it has no report")
         known = ", ".join(one.id for one in moves[:5]) or "none"
         raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
     answer = reported(named)

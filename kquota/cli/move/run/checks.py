@@ -1,4 +1,4 @@
-"""The checks that only `move run` makes: the health of the cluster, and room on the disks."""
+"""The checks of `move run`: cluster health (also for `move resume`), other moves, in-sync replicas, and disk space."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kquota.cli.contract import worded
+from kquota.cli.contract import say, worded
+from kquota.cli.move.estimate.outlook import if_one_volume, may_fit
+from kquota.cli.suggestion import suggested
 from kquota.election.leaders import unhealthy
 from kquota.election.port import Elections
 from kquota.errors import KquotaError, Refused
-from kquota.list_text import few
+from kquota.list_text import few, named_brokers
 from kquota.measure import agreeing, human_bytes
 from kquota.pace.disk_space import Arrival, Volume, rooms
+from kquota.reassign.guard import foreign_moves, required_in_sync
 from kquota.reassign.moves import Move
-from kquota.reassign.port import Clock
+from kquota.reassign.port import Clock, MoveCluster
+from kquota.reassign.preparation import Prepared
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 
@@ -26,10 +30,10 @@ _EVERY_SECONDS: Final = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class ClusterHealth:
-    """The health of the partitions outside the plan, compared with their health at the start of the run.
+    """The health of the partitions outside the plan. Partitions that `must_be_good` ignored do not count.
 
-    A partition is unhealthy if it has no leader, or a replica that is out of sync. This includes a partition below
-    min.insync.replicas.
+    A partition is unhealthy if it has no leader, or a replica that is out of sync. A partition below
+    `min.insync.replicas` is therefore unhealthy as well, unless all its replicas are in sync.
     """
 
     cluster: Elections
@@ -53,7 +57,7 @@ class ClusterHealth:
         self._before = found
 
     def trouble(self) -> str | None:
-        """Return why no further wave should start, or None if the cluster is as healthy as before.
+        """Return why no further wave should start, or None if no other partition is unhealthy.
 
         The reading is at most `_EVERY_SECONDS` old. An unknown state is also a reason.
         """
@@ -81,8 +85,55 @@ def _named(found: Collection[TopicPartition]) -> str:
     return f"{outside} no leader or an out-of-sync replica ({few(sorted(found), _SHOWN)})"
 
 
+def must_be_the_only_move(prepared: Prepared) -> None:
+    """Raise Refused while other moves than those of the prepared run are running, unless there is nothing to do."""
+    others = foreign_moves(prepared.moving, prepared.found, prepared.known)
+    if others and prepared.run is not None:
+        raise Refused(
+            f"cluster: {agreeing(len(others), 'other move', 'is', 'are')} running ({few(others, _SHOWN)}). Wait until "
+            f"{'it ends' if len(others) == 1 else 'they end'} (see {suggested('move watch --once')}), or give --force. "
+            "Nothing was written"
+        )
+
+
+def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
+    """Raise Refused if a partition that the run is going to move has fewer replicas in sync than min.insync.replicas.
+
+    If all its replicas are in sync, a partition passes even if it has fewer of them. It also passes if the move only
+    adds replicas or replaces replicas that are not in sync, because such a move repairs it. A continued run is not
+    checked again. `ClusterHealth` checks the partitions outside the plan.
+    """
+    found = prepared.found
+    if prepared.known is not None:
+        return
+    behind = {}
+    for move in prepared.moving:
+        now = found.partitions[move.partition]
+        in_sync = found.alive.intersection(now.isr)
+        if (
+            not move.submitted
+            and now.leader is not None
+            and len(in_sync) < len(now.before)
+            and in_sync - {*move.target}
+        ):
+            behind[move.partition] = now, in_sync
+    least = cluster.minimum_in_sync(sorted({name.topic for name in behind})) if behind else {}
+    for name, (now, in_sync) in behind.items():
+        required = required_in_sync(now, least.get(name.topic, 1))
+        if len(in_sync) < required:
+            raise Refused(
+                f"{name}: too few replicas are in sync, so brokers reject writes with acks=all (in sync: "
+                f"{len(in_sync)}, on {named_brokers(in_sync)}; required: {required}). Start the missing brokers, wait "
+                "until more replicas are in sync, or give --force. Nothing was written"
+            )
+
+
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
-    """Raise Refused if the copies do not fit on the disks of a broker. Ignore disks and sizes that are unknown."""
+    """Raise Refused if the copies do not fit on the disks of a broker. Ignore disks and sizes that are unknown.
+
+    Log dirs with the same total and usable bytes may share one disk. Like `move estimate`, only warn if the copies do
+    not fit in this case, but fit on separate disks.
+    """
     volumes = [
         Volume(broker=one.broker, log_dir=one.path, total=one.volume_total, usable=one.volume_usable)
         for one in log_dirs
@@ -102,8 +153,10 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         None,
     )
     for room in found:
-        if room.left is not None and room.left < 0:
+        if may_fit(room):
+            say(f"warning: {if_one_volume(room)}")
+        if room.apart is not None and room.apart < 0:
             raise Refused(
                 f"broker {room.broker}: the copies do not fit on its disks ({human_bytes(room.arriving)}, "
-                f"{human_bytes(-room.left)} too much). Move fewer replicas to it, or give --force. Nothing was written"
+                f"{human_bytes(-room.apart)} too much). Move fewer replicas to it, or give --force. Nothing was written"
             )

@@ -9,7 +9,18 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import MovesThroughBrokers
-from kquota.cli.options import DryRun, Output, OutputFormat, Reason, StateDir, WritingOptions, Yes
+from kquota.cli.options import (
+    ELECTION_BATCH,
+    DryRun,
+    Output,
+    OutputFormat,
+    Reason,
+    StateDir,
+    WritingOptions,
+    Yes,
+    flag,
+    value,
+)
 from kquota.cli.pacing.options import PaceOptions
 
 EPILOG: Final = """kquota checks the cluster's health and the disks, throttles the brokers, submits the moves in
@@ -18,8 +29,8 @@ as the moves proceed, like `kquota move adjust`. If kquota is killed, the run st
 command again, or `kquota move resume`, on any host that sees the record.
 
 Exit codes: 0 if the move is done and the throttle is restored; 8 if a throttle is not restored yet; 1 if kquota
-refused or undid the move, if replicas are not those of the plan, or if a leader was not elected; 75 if another kquota
-holds the lock.
+refused or undid the move, if replicas are not those of the plan, if a leader was not elected, or if a scratch topic of
+--protect may remain; 75 if another kquota holds the lock. If 1 and 8 both apply, the exit code is 1.
 
 Examples:
   kquota move run plan.json --bootstrap-server localhost:9092 --throttle 50MB/s
@@ -33,7 +44,6 @@ HEADINGS: Final = {
     "--force": "Safety",
     "--reason": "Record and output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,51 +54,49 @@ class MoveRunOptions(WritingOptions):
     connection: MovesThroughBrokers
     throttle: Annotated[
         str | None,
-        typer.Option("--throttle", metavar="RATE", help="Rate into and out of each broker, for example 50MB/s."),
+        value(
+            "throttle", "RATE", "Throttle rate for the copies that each broker sends and receives, for example 50MB/s."
+        ),
     ] = None
-    unthrottled: Annotated[bool, typer.Option("--unthrottled", help="Copy without a throttle.")] = False
+    unthrottled: Annotated[bool, flag("unthrottled", "Copy without a throttle.")] = False
     pacing: PaceOptions
     batch: Annotated[
-        int | None,
-        typer.Option("--batch", metavar="N", min=1, help="Move at most N partitions at the same time."),
+        int | None, value("batch", "N", "Move at most N partitions at the same time.  [default: no limit]", min=1)
     ] = None
     max_per_broker: Annotated[
         int | None,
-        typer.Option(
-            "--max-per-broker", metavar="N", min=1, help="Copy at most N replicas to a broker at the same time."
+        value(
+            "max-per-broker", "N", "Copy at most N replicas to a broker at the same time.  [default: no limit]", min=1
         ),
     ] = None
     max_in_flight: Annotated[
         str | None,
-        typer.Option(
-            "--max-in-flight",
-            metavar="SIZE",
-            help="Copy at most this many bytes at the same time, for example 100GB. A larger partition moves alone.",
+        value(
+            "max-in-flight",
+            "SIZE",
+            "Copy at most this many bytes at the same time, for example 100GB. A larger partition moves alone.  "
+            "[default: no limit]",
         ),
     ] = None
     elect_leaders: Annotated[
         bool,
-        typer.Option(
-            "--elect-leaders", help="After the moves, elect the preferred leaders of the plan's partitions, in batches."
-        ),
+        flag("elect-leaders", "After the moves, elect the preferred leaders of the plan's partitions, in batches."),
     ] = False
     election_batch: Annotated[
-        int,
-        typer.Option("--election-batch", metavar="N", min=1, help="With --elect-leaders: partitions in one batch."),
-    ] = 50
+        int, value("election-batch", "N", "With --elect-leaders: partitions in one batch.", min=1)
+    ] = ELECTION_BATCH
     force: Annotated[
         bool,
-        typer.Option(
-            "--force",
-            help="Start even if partitions outside the plan are unhealthy, a disk is too small, or the throttle is too "
-            "low.",
+        flag(
+            "force",
+            "Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, a "
+            "small disk, a low throttle, or too few replicas in sync. Also override moves that others started.",
         ),
     ] = False
     abort_on_trouble: Annotated[
         bool,
-        typer.Option(
-            "--abort-on-trouble",
-            help="Undo the move if a partition outside the plan loses its leader or an in-sync replica.",
+        flag(
+            "abort-on-trouble", "Undo the move if a partition outside the plan loses its leader or an in-sync replica."
         ),
     ] = False
     reason: Reason = None

@@ -25,8 +25,8 @@ class RunProgress:
     pace: MovePace | None = None
     """Changes the throttle after each reading. None leaves the throttle unchanged."""
 
-    def __init__(self, ports: WatchPorts, plan: Plan, name: str) -> None:
-        """`name` is the file of the plan, for the commands that a finding suggests."""
+    def __init__(self, ports: WatchPorts, plan: Plan, name: str | None) -> None:
+        """`name` is the file of the plan for suggested commands, or None if it cannot be read again."""
         self._ports = ports
         self._plan = plan
         self._name = name
@@ -37,7 +37,8 @@ class RunProgress:
         """Read the cluster if a reading is due. If the moves have `ended`, read it once more, but only if it was read
         before.
 
-        Print a reading at most every `_TELL_SECONDS`. A failed reading causes a warning and does not end the move.
+        Print at most one reading every `_TELL_SECONDS` seconds. Unless the moves have ended, let `pace` change the
+        throttle. A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if self.watch is None if ended else now < self._next:

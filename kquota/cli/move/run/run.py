@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from kquota.cli import clock, move_stores, past_moves, rates, world
-from kquota.cli.contract import DONE, FAILED, say, worded
+from kquota.cli.contract import DONE, FAILED, say, worded, worst
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
-from kquota.cli.move.run.checks import ClusterHealth, must_have_room
+from kquota.cli.move.leaders import LeadersElected, elected
+from kquota.cli.move.run.checks import ClusterHealth, must_be_the_only_move, must_have_enough_in_sync, must_have_room
 from kquota.cli.move.run.command import MoveRunOptions
 from kquota.cli.move.run.progress import RunProgress
-from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.output import Answer, hidden, key, rounded, spread
 from kquota.cli.pacing.pace import PaceRules, following, rules
+from kquota.cli.pacing.protection import ScratchRemoval
 from kquota.cli.pacing.setter import MovePace, RateSetter
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
-from kquota.cli.suggestion import suggested
-from kquota.election.actions import BatchRules, ElectionResults, elect
-from kquota.election.leaders import needing
-from kquota.election.port import Elections, ElectionType
-from kquota.errors import Busy, Invalid, KquotaError, NextStep, Refused, Unknown, Unreachable
-from kquota.list_text import few
+from kquota.cli.suggestion import readable_again, suggested
+from kquota.errors import Busy, Invalid, KquotaError, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate, agreeing, byte_size, counted, human_duration, human_rate
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
@@ -35,35 +34,26 @@ from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.run import Run, covers
 from kquota.reassign.turns import Turns
 from kquota.reassign.verification import Verification, verify
-from kquota.reassign.wave import MoveLimits
+from kquota.reassign.wave import ListFull, MoveLimits
 from kquota.sizes.replica import LogDir, partition_sizes
-from kquota.terms import TopicPartition
 from kquota.watch.observation import WatchPorts
 
 _LOOK_SECONDS: Final = 2.0
 _PATIENCE: Final = 300.0
-_SHOWN: Final = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadersElected(Part):
-    """Results of the preferred leader elections after the moves. For `not_sent`, kquota requested no election."""
-
-    elected: tuple[TopicPartition, ...]
-    failed: tuple[TopicPartition, ...]
-    not_sent: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRan(Answer):
-    """A whole move: its run (None if every partition was in place), its time, and the same fields as --verify.
+    """A whole move: its run (None if every partition was in place), the seconds that the command took, and the same
+    fields as `--verify`.
 
-    `elections` is None without --elect-leaders, and if the move did not end with the replicas of the plan. `aborted` is
-    the reason why kquota undid the move, or None.
+    `elections` is None without `--elect-leaders`, and if the move was undone or ended without the replicas of the plan.
+    `aborted` is the reason why kquota undid the move, or None. `throttle` is the rate at the start of the command, if
+    any.
     """
 
     run: str | None
-    seconds: float = key(form=rounded(1))
+    seconds: float = key("command_seconds", rounded(1))
     outcome: Verified = spread()
     elections: LeadersElected | None
     aborted: str | None
@@ -73,12 +63,13 @@ class MoveRan(Answer):
         found = self.outcome.found
         yield remarks.in_place(found, undoing=self.aborted is not None)
         if self.run is not None:
-            yield f"Run {self.run} took {human_duration(self.seconds)}"
+            throttle = "" if self.throttle is None else f", with a throttle of {self.throttle} at the start"
+            yield f"Run {self.run}: this command took {human_duration(self.seconds)}{throttle}"
             yield f"See its report with {suggested(f'move report {self.run}')}"
         if found.pending:
             yield f"{agreeing(len(found.pending), 'throttle setting', 'is', 'are')} not restored yet"
         elif self.throttle is not None:
-            yield f"The throttle settings from before the run are restored (throttle at the start: {self.throttle})"
+            yield "The throttle settings from before the run are restored"
         if self.elections is not None:
             yield f"Preferred leaders elected: {len(self.elections.elected)}"
 
@@ -91,7 +82,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     """Run the whole move.
 
     Before anything is written, raises Invalid for options that do not fit together, and Refused if a check fails. Also
-    raises the errors of --execute and --verify.
+    raises the errors of `--execute` and `--verify`.
     """
     followed = rules(options.pacing, options.connection)
     throttle = rates.any_throttle(options.throttle, "--throttle")
@@ -103,7 +94,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     with remarks.resumable(), ExitStack() as stack:
         leaders = stack.enter_context(world.elections(at))
         ports, _ = stack.enter_context(move_stores.watching(at, options.state_dir))
-        progress = RunProgress(ports, plan, str(options.plan))
+        progress = RunProgress(ports, plan, readable_again(options.plan))
         began = clock.SystemClock().monotonic()
         health = ClusterHealth(cluster=leaders, clock=clock.SystemClock(), plan=plan.targets.keys())
         setter = RateSetter(
@@ -118,12 +109,13 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
             found = _ended(at, options, plan, progress, health if options.abort_on_trouble else None)
         except _TroubleError as error:
             aborted = str(error)
-            started, back = _taken_back(at, options, plan, aborted)
+            started, back = _undone(at, options, plan, aborted)
             found = _ended(at, options, back, progress, None)
         moved = found.verdict is Progress.DONE and aborted is None
-        elections = _elected(leaders, plan, options.election_batch) if options.elect_leaders and moved else None
+        elections = elected(leaders, plan, options.election_batch) if options.elect_leaders and moved else None
     outcome = verified(found)
-    failed = elections is not None and bool(elections.failed or elections.not_sent)
+    failed = elections is not None and not elections.complete
+    removal = DONE if pacing is None else pacing.removal.code
     return MoveRan(
         run=started,
         seconds=clock.SystemClock().monotonic() - began,
@@ -132,10 +124,10 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         aborted=aborted,
         throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
         notes=(
-            *_notes(found, elections, undoing=aborted is not None),
-            *([] if aborted is None else [f"error: the move was undone: {aborted}"]),
+            *_notes(found, elections, options.plan, undoing=aborted is not None),
+            *([] if aborted is None else [f"error: kquota stopped the move (--abort-on-trouble): {aborted}"]),
         ),
-        code=FAILED if (failed or aborted is not None) and outcome.code == DONE else outcome.code,
+        code=worst([outcome.code, removal, FAILED if failed or aborted is not None else DONE]),
     )
 
 
@@ -144,10 +136,13 @@ def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRul
         way = next(name for name, given in options.pacing.ways.items() if given)
         raise Invalid(f"--unthrottled: {way} needs a throttle that it can change. Leave out one of them")
     if followed is None and (options.throttle is None) != options.unthrottled:
-        raise Invalid("give either --throttle RATE, or --unthrottled to copy without a throttle")
+        raise Invalid(
+            "give a throttle (--throttle RATE, --between or --protect), or only --unthrottled to copy without one"
+        )
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
     return Asked(
         throttle=throttle if followed is None else followed.first(throttle),
+        additional=True,  # `must_be_the_only_move` refuses other moves, with its own message
         force=options.force,
         reason=options.reason,
         limits=MoveLimits(partitions=options.batch, per_broker=options.max_per_broker, in_flight=size),
@@ -162,9 +157,11 @@ class _Pacing:
     setter: RateSetter
     ports: WatchPorts
     stack: ExitStack
+    removal: ScratchRemoval = field(default_factory=ScratchRemoval)
 
     def opened(self, rate: ByteRate, *, fresh: bool) -> MovePace:
-        return self.stack.enter_context(following(self.rules, rate, self.setter, self.ports, fresh=fresh))
+        opening = following(self.rules, rate, self.setter, self.ports, self.removal, fresh=fresh)
+        return self.stack.enter_context(opening)
 
 
 def _started(
@@ -217,17 +214,26 @@ def _started(
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
-    """Return the prepared moves and their expected pace. The pace is None if it is unknown, or with --force.
+    """Return the prepared moves and their expected pace. The pace is None with `--force`, and if it is unknown.
 
-    Without --force, raises Refused if a disk is too small or a copy can never catch up.
+    Raises the errors of `prepare`. Without `--force`, raises Refused if other moves are running, a partition has too
+    few replicas in sync, a disk is too small, or a copy can never catch up.
     """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
-    prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
+    try:
+        prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
+    except ListFull as full:
+        execute = suggested(
+            "reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE --throttle-whole-topics"
+        )
+        raise Refused(full, f", or start the move with {execute}") from full
     for note in prepared.notes:
         say(f"warning: {note}")
     if asked.force:
         return prepared, None
+    must_be_the_only_move(prepared)
+    must_have_enough_in_sync(stage.cluster, prepared)
     must_have_room(seen, prepared.moving, prepared.world.sizes)
     return prepared, _must_keep_up(stage, prepared, pacing)
 
@@ -240,7 +246,7 @@ def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
 def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
     """Return the expected pace, or None if it is unknown, for example because the throttle changes.
 
-    Raises Refused if a copy can never catch up, even under the highest throttle that the run can get.
+    Raises Refused if a copy can never catch up, even under the highest throttle that the options give.
     """
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
@@ -255,7 +261,7 @@ def _must_be_undamaged(health: ClusterHealth) -> None:
         raise _TroubleError(damage)
 
 
-def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
+def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
     """Submit the rollback of the open run, as `move abort` does. Return the id of the run, and its rollback plan.
 
     kquota first records that the run is aborting, so that `move resume` continues the rollback after a crash.
@@ -264,10 +270,8 @@ def _taken_back(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) 
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:
-            raise Refused(
-                "the run of this plan is no longer open, so it cannot be undone. See the runs with ",
-                NextStep.SHOW_MOVES,
-            )
+            runs = suggested("move report")
+            raise Refused(f"the run of this plan is no longer open, so it cannot be undone. See how it ended: {runs}")
         back = backwards(found)
         prepared = prepare_again(
             stage.cluster,
@@ -288,7 +292,7 @@ def _ended(
     """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended.
 
     Raises _TroubleError if `health` finds damage. Raises Unreachable, or Unknown for an unconfirmed write, only if no
-    check succeeds for `_PATIENCE` seconds, because brokers restart during long moves.
+    check has succeeded for `_PATIENCE` seconds, because brokers restart during long moves.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -328,22 +332,8 @@ def _wait_for_lock(error: KquotaError) -> None:
     say(f"waiting for the lock: {worded(error)}")
 
 
-def _elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
-    """Elect the preferred leaders of the plan's partitions in batches."""
-    partitions = leaders.partitions()
-    names = [name for name in needing(ElectionType.PREFERRED, partitions) if name in plan.targets]
-    results = ElectionResults()
-    elect(leaders, clock.SystemClock(), ElectionType.PREFERRED, names, partitions, BatchRules(size=size), results)
-    return LeadersElected(
-        elected=tuple(sorted(results.elected)),
-        failed=tuple(sorted(results.failed)),
-        not_sent=tuple(sorted(results.left)),
-    )
-
-
-def _notes(found: Verification, elections: LeadersElected | None, *, undoing: bool) -> Iterator[str]:
+def _notes(found: Verification, elections: LeadersElected | None, plan: Path, *, undoing: bool) -> Iterator[str]:
     again = f"Run {suggested('reassign-partitions --verify --all-runs')}"
-    yield from remarks.of_verification(found, again=again, undoing=undoing)
-    for what, names in (("failed", elections.failed), ("not requested", elections.not_sent)) if elections else ():
-        if names:
-            yield f"error: preferred leader elections {what}: {few(names, _SHOWN)}"
+    yield from remarks.of_verification(found, again=again, undoing=undoing, plan=plan)
+    if elections is not None:
+        yield from elections.notes(plan)

@@ -27,10 +27,13 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedClient(Part):
-    """One client and key: its use on the broker where the use is highest, its limits, and the predicted throttle time.
+    """The measured use, the limits and the predicted throttle time of one client and key.
 
-    `limit` is None if the client is unlimited. The throttle time covers the measured period. It is None if the proposed
-    limit does not throttle the client, or if kquota does not predict the time (`unpredicted`).
+    `used` is the percentile of the use on `broker`, where it is highest. `most`, `measured_seconds` and
+    `throttled_seconds` are each the largest value of all brokers. `limit` is None if no quota applies to the
+    client now. `throttle_seconds` is the total throttle time in the measured period under the proposed limit, and
+    `longest_seconds` is the longest time of throttling in a row. Both are None if the proposed limit does not throttle
+    the client, or if kquota does not predict the time (`unpredicted`).
     """
 
     key: str
@@ -51,7 +54,9 @@ class AdvisedClient(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedTotal(Part):
-    """The sums of one key over all clients, on one broker. `capacity` and `share` are None if unknown."""
+    """The sums of one key over all clients: on one broker, or for `controller_mutation_rate` in the cluster. `capacity`
+    and `share` are None if unknown.
+    """
 
     key: str
     clients: int
@@ -102,11 +107,9 @@ class Advised(Answer):
     quotas: Document = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield the document."""
         yield from (ABOUT + text(self.quotas)).splitlines()
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each client and key."""
         for one in self.clients:
             numbers = (one.used, one.most, one.limit, one.proposed, one.throttle_seconds, one.longest_seconds)
             yield [
@@ -155,7 +158,9 @@ def change(one: Resized) -> ResizedLimit:
 def summary(found: Advised) -> Iterator[str]:
     """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
 
-    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first.
+    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first,
+    and a note for each key for which kquota never predicts the throttle time, if a proposed limit would throttle a
+    client.
     """
     future = found.brokers_later
     later = "" if future is None else f", for {counted(future, 'broker')} instead of {found.brokers}"
@@ -177,7 +182,8 @@ def _clients(rows: Iterable[AdvisedClient]) -> str:
 
 
 def _total_line(one: AdvisedTotal) -> str:
-    limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} on a broker"
+    where = "in the cluster" if QUOTA_KEYS[one.key].model is Model.BUCKET else "on a broker"
+    limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} {where}"
     whole = "" if one.capacity is None else f" ({one.share:.0%} of its capacity, {amount(one.key, one.capacity)})"
     return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 
@@ -211,6 +217,6 @@ def _throttled_table(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
         for one in worst
     ]
     heads = ("client", "key", "most used", "limit", "throttled", "longest")
-    yield from aligned(rows, heads, frozenset({0, 1})).splitlines()
+    yield from aligned(rows, heads, frozenset({0, 1}))
     if len(throttled) > _SHOWN:
         yield f"... and {counted(len(throttled) - _SHOWN, 'more limit')}. --output tsv shows all limits"

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import Unrecorded
-from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
-from kquota.cli.options import Only, Output, TableFormat
+from kquota.cli.engine_options import SparkOptions
+from kquota.cli.options import Only, Output, TableFormat, flag, value
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.quota_keys import QUOTA_KEYS, Model
+from kquota.terms import CONSUMER_BYTE_RATE
 
 EPILOG: Final = """kquota prints a document for `quota diff` on stdout, and sums and predictions on stderr.
 With --output json or tsv, it prints each client with its use, its limits and its predicted throttle time.
@@ -28,7 +27,6 @@ HEADINGS: Final = {
     "--spark-master": "Spark (default: on this machine)",
     "--output": "Output",
 }
-"""The help's headings, each by the first option below it."""
 KEYS: Final = tuple(key for key, row in QUOTA_KEYS.items() if row.simulated and row.model is not Model.BUCKET)
 """The keys that get a limit by default. Keys with a token bucket are left out: a bucket saves unused quota, so a
 percentile of the rate does not show which limit a client needs.
@@ -42,71 +40,65 @@ class AdviseOptions:
     connection: Unrecorded
 
     usage: Annotated[
-        list[Path] | None,
-        typer.Option("--usage", metavar="DIR", help="Folder with usage snapshots of `quota top`. Repeatable."),
+        list[Path] | None, value("usage", "DIR", "Folder with usage snapshots of `quota top`. Repeatable.")
     ] = None
     source: Annotated[MetricsSource, Only("prometheus")]
     trace: Annotated[
         list[str] | None,
-        typer.Option(
-            "--trace", metavar="FILE", help="File or glob of requests, in the format of `quota simulate`. Repeatable."
-        ),
+        value("trace", "FILE", "File or glob of requests, in the format of `quota simulate`. Repeatable."),
     ] = None
     window: Annotated[
         str,
-        typer.Option(
-            "--window",
-            metavar="TIME",
-            help="Time span of the readings to use, up to the newest one. Snapshots are selected by whole days.",
+        value(
+            "window",
+            "TIME",
+            "Time span of the readings to use, up to the newest one. Snapshots are selected by whole days.",
         ),
     ] = "7d"
-    step: Annotated[
-        str, typer.Option("--step", metavar="TIME", help="Time between two readings from --prometheus.")
-    ] = "5m"
+    step: Annotated[str, value("step", "TIME", "Time between two readings from --prometheus.")] = "5m"
     compact: Annotated[
-        bool,
-        typer.Option(
-            "--compact", help="Also compact the snapshots into Parquet, with one row per client, key, broker and day."
-        ),
+        bool, flag("compact", "Also compact the snapshots into Parquet, with one row per client, key, broker and day.")
     ] = False
 
     percentile: Annotated[
         float,
-        typer.Option(
-            "--percentile",
-            metavar="N",
+        value(
+            "percentile",
+            "N",
+            "Percentage of time for which the use must stay below the limit, before head room is added.",
             min=1,
             max=100,
-            help="Percentage of time for which the use must stay below the limit, before head room is added.",
         ),
     ] = 99.0
-    head_room: Annotated[
-        str, typer.Option("--head-room", metavar="N%", help="Percentage to add to the use, for growth.")
-    ] = "50%"
+    head_room: Annotated[str, value("head-room", "N%", "Percentage to add to the use, for growth.")] = "50%"
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="KEY", help=f"Key to limit. Repeatable. [default: {', '.join(KEYS)}]"),
+        value(
+            "key",
+            "KEY",
+            f"Key to limit. Repeatable. [default: {', '.join(KEYS)}, but with --trace not {CONSUMER_BYTE_RATE}]",
+        ),
     ] = None
 
     network: Annotated[
         str | None,
-        typer.Option(
-            "--network", metavar="RATE", help="Network bandwidth of a broker in each direction, for example 1.25GB/s."
+        value(
+            "network",
+            "RATE",
+            "Network bandwidth of a broker in each direction, for example 1.25GB/s. Without it, kquota cannot "
+            "compare the sums of byte rates with a capacity.",
         ),
     ] = None
     brokers: Annotated[
         int | None,
-        typer.Option(
-            "--brokers",
-            metavar="N",
-            min=1,
-            help="Future number of brokers. kquota scales the limits so that each client keeps its total rate in the "
+        value(
+            "brokers",
+            "N",
+            "Future number of brokers. kquota scales the limits so that each client keeps its total rate in the "
             "cluster.",
+            min=1,
         ),
     ] = None
 
-    spark_master: SparkMaster = None
-    spark_remote: SparkRemote = None
-    conf: Conf = None
-    debug: Debug = False
+    spark: SparkOptions
     output: TableFormat = Output.text

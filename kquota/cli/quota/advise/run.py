@@ -12,7 +12,6 @@ from kquota import library
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
-from kquota.cli.options import Output
 from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
@@ -22,7 +21,7 @@ from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
 from kquota.quota.capacity import Capacity
 from kquota.quota.document import Document
-from kquota.quota.precedence import Quotas
+from kquota.quota.precedence import QuotasByEntity
 from kquota.quota.usage import QuotaBucket
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.steady import ThrottledTime, throttled_time
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from kquota.spark.usage import UsageJob
 
 _MOST_PREDICTED: Final = 10_000
-"""The maximum number of clients whose throttle time kquota predicts: the clients furthest above their limits."""
+"""The maximum number of proposed limits for which kquota predicts the throttle time: those exceeded the most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +45,12 @@ class _Rules:
 def run(options: AdviseOptions) -> Advised:
     """Propose limits.
 
-    Raises Invalid for options that are not valid or cannot be combined, if no source of measured use is given, and for
-    a source without readings of this cluster.
+    Raises Invalid for options that are not valid or cannot be combined, and for --brokers if the current number of
+    brokers is unknown. Also raises Invalid if no source of measured use is given, and if the source has no readings of
+    this cluster. Raises Busy if another kquota is compacting the snapshots.
     """
     rules = _rules(options)
-    where = engine(options.spark_master, options.spark_remote, options.conf)
+    where = engine(options.spark)
     step = duration(options.step, "--step")
     if step < 1:
         raise Invalid(f"--step {options.step}: must be at least 1s")
@@ -93,22 +93,24 @@ def _rules(given: AdviseOptions) -> _Rules:
 
 
 def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
-    if given.brokers is not None and capacity.size is None:
+    if given.brokers is not None and not capacity.size:
         raise Invalid(f"--brokers {given.brokers}: the current number of brokers is unknown. Leave out --brokers")
     return Wish(head_room=rules.head_room, brokers=capacity.size, later=given.brokers)
 
 
 def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBucket, ThrottledTime]:
-    """Return the throttle time of each client that the proposal throttles, on the broker where its use is highest.
+    """Return the throttle time under each proposed limit that throttles its client, on the broker where the use is
+    highest.
 
-    Keys with a token bucket are left out. Clients beyond `_MOST_PREDICTED` are left out with a warning.
+    Keys with a token bucket are left out. Limits beyond `_MOST_PREDICTED` are left out with a warning.
     """
     throttled = [one for one in found if one.throttles and QUOTA_KEYS[one.use.bucket.key].model is not Model.BUCKET]
     worst = sorted(throttled, key=lambda one: one.limit / (one.use.most * one.spread))[:_MOST_PREDICTED]
     if len(worst) < len(throttled):
+        left = counted(len(throttled) - len(worst), "proposed limit")
         say(
-            f"warning: the throttle time of {counted(len(throttled) - len(worst), 'client')} is not predicted, because "
-            f"kquota predicts it for at most {_MOST_PREDICTED:,} clients"
+            f"warning: the throttle time under {left} is not predicted, because kquota predicts it for at most "
+            f"{_MOST_PREDICTED:,} limits"
         )
     by_bucket = {one.use.bucket: one for one in worst}
     pieces = job.pieces({one.use.bucket: one.use.broker for one in worst})
@@ -120,7 +122,9 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
 
 
 def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
-    """Return the known capacity of one broker for each key. If brokers differ, the smallest capacity counts."""
+    """Return the capacity of one broker for each key, if it is known. The request capacity is the smallest of all
+    brokers, and is unknown if that of any broker is.
+    """
     found = {key: rules.network for key, row in QUOTA_KEYS.items() if row.in_bytes and rules.network is not None}
     threads = [one.request_capacity for one in capacity.brokers or ()]
     known = [float(one) for one in threads if one is not None]
@@ -132,7 +136,7 @@ def _answer(
     given: AdviseOptions,
     rules: _Rules,
     measured: MeasuredTime,
-    quotas: Quotas,
+    quotas: QuotasByEntity,
     capacity: Capacity,
     found: Sequence[ProposedLimit],
     waits: Mapping[QuotaBucket, ThrottledTime],
@@ -140,7 +144,7 @@ def _answer(
 ) -> Advised:
     changed = resized(quotas, found, wish)
     document = Document(limits=advised(quotas, found, changed))
-    if given.output is Output.text:
+    if given.output.for_people:
         warn_of_unfit(document)
     answer = Advised(
         cluster=measured.cluster_id,

@@ -15,6 +15,7 @@ from kquota.cli.progress import stages
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid
+from kquota.list_text import few
 from kquota.measure import counted
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.sizes.history import Listing, SnapshotKey
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kquota.spark.trace_files import TraceFiles
     from kquota.spark.usage import UsageJob
 
+_SHOWN: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,7 +43,8 @@ class MeasuredTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseSource:
-    """The source that the options name. Only the last `window` of its readings counts.
+    """The source of measured use, as the options or the configuration name it. Only the readings in the last `window`
+    before the newest reading count. Of the snapshots, all readings of the first day of the window also count.
 
     `prometheus` is the address of a Prometheus server, or "" for another source.
     """
@@ -56,7 +59,8 @@ class UseSource:
         """Return the measured time of this cluster, and the Spark job that reads its use. The Spark session ends with
         `stack`.
 
-        Raises Invalid if the source has no reading of this cluster.
+        Raises Invalid if the source has no reading of this cluster, and Busy if another kquota is compacting the
+        snapshots.
         """
         if self.given.trace:
             return self._traced(stack, cluster_id, scratch)
@@ -68,7 +72,8 @@ class UseSource:
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         """Return the time and the job of a trace.
 
-        Raises Invalid if no row is valid, and for times after the year 9999.
+        Raises Invalid if the trace has no column for a key, if it has no valid row, and if a time is after the year
+        9999.
         """
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
@@ -84,7 +89,7 @@ class UseSource:
         if (note := trace.left_out(bad)) is not None:
             say(note)
         if found is None:
-            raise Invalid("--trace: contains no valid row")
+            raise Invalid(f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row")
         try:
             begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (found.begin, found.end))
         except OverflowError as error:
@@ -126,7 +131,7 @@ class UseSource:
 
 
 def prometheus(given: AdviseOptions) -> str:
-    """Return the address of Prometheus, or "" with another source. Raises Invalid unless exactly one source is given,
+    """Return the address of Prometheus, or "" for another source. Raises Invalid unless exactly one source is given,
     and for --compact without --usage.
     """
     kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
@@ -145,7 +150,8 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the requested keys for which a trace has a column. JSON lines have no header, so all keys are returned.
+    """Return the keys of `given` for which a trace has a column. Without `given`, the default keys apply. JSON lines
+    have no header, so all keys are returned.
 
     The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 
@@ -162,7 +168,7 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
     absent = next((key for key in keys if key not in known), None)
     if absent is not None and (given or not known):
         name = trace.files.given_names()[0]
-        raise Invalid(f"--trace {name}: no column {QUOTA_KEYS[absent].counts}, which the key {absent} needs")
+        raise Invalid(f"--trace {name}: has no column {QUOTA_KEYS[absent].counts}, which the key {absent} needs")
     return known
 
 
@@ -188,11 +194,13 @@ def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: 
         reader = Reader(spark=spark, scratch=scratch)
         usage.write(usage.by_day(usage.readings(reader, laid)), batch.unfinished / "usage")
     place = batch.commit({"usage": batch.unfinished / "usage"}, set(waiting.values()))
-    say(f"compacted {counted(len(waiting), 'snapshot')} into {place}. You can delete the snapshot files")
+    old = f"snapshot file{'' if len(waiting) == 1 else 's'}"
+    say(f"compacted {counted(len(waiting), 'snapshot')} into {place}. You can delete the {old}")
 
 
 def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tuple[Listing, datetime]:
-    """Return the files of this cluster in the window, and the time of its newest reading.
+    """Return the history of this cluster and the time of its newest reading. The history has no waiting
+    (not yet compacted) snapshots before the first day of the window.
 
     Raises Invalid if the folders contain no snapshot of this cluster.
     """
@@ -200,7 +208,7 @@ def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tupl
     if cluster_id not in every.clusters():
         named = ", ".join(map(str, folders))
         raise Invalid(
-            f"{named}: no usage snapshot of cluster {cluster_id}. Take one with "
+            f"--usage {named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
             f"{suggested('quota top --metrics URL --snapshot DIR')}"
         )
     found = every.of(cluster_id)

@@ -23,7 +23,7 @@ _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.NOT_REACHED: "As expected: the client did not reach its quota, and no broker throttled it.",
     Verdict.MORE: "More than the quota allows. The brokers may be too old for this quota, or a"
     " client.quota.callback.class may apply another limit.",
-    Verdict.LESS: "Less than the quota allows, and throttled. Other clients may use the same bucket,"
+    Verdict.LESS: "Less than the quota allows, and throttled. Other connections may use the same bucket,"
     " another quota may apply, or this machine may be too busy.",
     Verdict.SLOW: "Less than the client asked for, and no broker throttled it. The bottleneck is the network, the"
     " brokers or this machine, not a quota.",
@@ -60,7 +60,9 @@ class LoadShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaShown(Part):
-    """The quota that the load tests, and where it is set. `limit` is None if the client is unlimited."""
+    """The quota that the load tests, and where it is set. `limit` is None if no known limit applies, or if the brokers
+    ignore it. `level` and `entity` are None unless a level sets the limit.
+    """
 
     key: str
     unit: str
@@ -108,9 +110,10 @@ class ThrottledShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingShown(Part):
-    """The load that one broker (None: the controller) accepted. Rates are per second.
+    """The load that one broker or the controller accepted. `broker` is None for the controller. Rates are per second.
 
-    `difference` is a fraction of `expected`. Both are None for a load of requests.
+    `difference` is a fraction of `expected`. Both are None for a load of requests. `thread_ms_per_request` is None for
+    any other load, and if it is unknown.
     """
 
     broker: BrokerId | None
@@ -153,12 +156,15 @@ class LoadPlanned(Answer):
         load = self.probe.of
         if load.kind is Kind.PRODUCE:
             yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in total")
-        yield from wrapped("topic", f"{load.topic} (temporary). Nothing was created")
+        if load.kind is Kind.CREATE_TOPICS:
+            yield from wrapped("topics", f"{load.topic}-0, -1 and so on (temporary). Nothing was created")
+        else:
+            yield from wrapped("topic", f"{load.topic} (temporary). Nothing was created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed(Answer):
-    """The throughput of the client, and whether it matches the quota."""
+    """The throughput of the client, and the verdict on this throughput."""
 
     INDENT = 2
 
@@ -174,11 +180,11 @@ class Probed(Answer):
         heads = ["broker", "got", "expected", "difference", "throttled", "mean", "longest"]
         if load.kind is Kind.REQUESTS:
             heads[1:4] = ["requests", "thread time"]
-        yield from aligned([one.row(load.kind) for one in self.readings], heads).splitlines()
+        yield from aligned([one.row(load.kind) for one in self.readings], heads)
         yield ""
         end = _conclusion(load, self.verdict)
         if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
-            end += f" One bucket is shared by {shared}."
+            end += f" The quota has one bucket for {shared}."
         yield from wrapped("", end, indent="")
 
 
@@ -300,5 +306,5 @@ def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
 
 
 def _three(rate: float) -> str:
-    """Format a rate with three significant digits. 99.5 or more is shown as a whole number, never as 1.42e+03."""
+    """Format a rate: with three significant digits below 99.5, otherwise as a whole number (never as 1.42e+03)."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"

@@ -90,7 +90,7 @@ class ClientJudged(Answer):
 
 def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
     if exit_code:
-        return f"The client failed: it ended with exit code {exit_code}. Run it without kquota to see why."
+        return f"The client failed: {_ending(exit_code)}. Run it without kquota to see why."
     throttles = counted(one.judged, "throttle time")
     if one.honors is Honors.YES:
         if not one.broken:
@@ -111,6 +111,16 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
         f"{GRACE_SECONDS * 1_000:g} ms. "
         "Set a lower quota, or let the client run longer."
     )
+
+
+def _ending(exit_code: int) -> str:
+    """Return how the client ended. A negative exit code is the number of the signal that ended it."""
+    if exit_code > 0:
+        return f"it ended with exit code {exit_code}"
+    try:
+        return f"{signal.Signals(-exit_code).name} ended it"
+    except ValueError:  # most real-time signals have no name
+        return f"signal {-exit_code} ended it"
 
 
 def must_run(command: str) -> None:
@@ -137,7 +147,8 @@ def must_be_plain(protocol: str) -> None:
 
 
 def words(command: str, bootstrap: str, topic: str) -> list[str]:
-    """Return the words of the command, with {bootstrap} and {topic} replaced by these values. No shell is used.
+    """Return the words of the command, with `bootstrap` in place of `{bootstrap}`, and `topic` in place of `{topic}`.
+    No shell is used.
 
     Raises Invalid if the quoting of the command is not valid.
     """
@@ -149,7 +160,7 @@ def words(command: str, bootstrap: str, topic: str) -> list[str]:
 
 
 def ran(command: Sequence[str], seconds: float) -> int | None:
-    """Run the client until it ends, at most `seconds`. Return its exit code, or None if kquota stopped it.
+    """Run the client until it ends, but for at most `seconds`. Return its exit code, or None if kquota stopped it.
 
     Raises Invalid if the client cannot be started.
     """

@@ -9,19 +9,20 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, OutputFormat, WritingOptions, Yes
+from kquota.cli.options import Output, OutputFormat, WritingOptions, Yes, flag, value
 from kquota.measure import exact_size
 from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
 
 EPILOG: Final = """A probe creates its own topics, kquota-probe-..., and removes them, also after an interrupt. Except
 with --create-topics and --find-limit, it creates at most one topic, with one partition on each broker. If a probe was
-killed, its topics remain. The next probe or --clean-up removes them, but only after the end time in their names.
+killed, its topics remain. --clean-up removes them, and so does the next probe without --client-command, but only after
+the end time in their names.
 
-Exit codes: 0 if the client got the expected rate, within 10 %; 8 if it got more or less, if --find-limit found no
-limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With --client-command: 0 if the
-client honors throttle times; 8 if it sent requests in more than 10 % of them; 1 if it failed, or kquota could not judge
-any throttle time.
+Exit codes: 0 if the client got the expected rate, within 10 %; 8 if it got more or less, if another quota throttled it,
+if --find-limit found no limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With
+--client-command: 0 if the client honors throttle times; 8 if it sent requests in more than 10 % of them; 1 if it
+failed, or kquota could not judge any throttle time.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run
@@ -34,7 +35,6 @@ HEADINGS: Final = {
     "--most-partitions": "For --find-limit",
     "--dry-run": "Dry run and output",
 }
-"""The headings of the help, each with the first option below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,39 +43,38 @@ class ProbeOptions(WritingOptions):
 
     connection: ThroughBrokers
     produce: Annotated[
-        str | None,
-        typer.Option("--produce", metavar="RATE", help="Write at this total rate to all brokers, for example 20MB/s."),
+        str | None, value("produce", "RATE", "Write at this total rate to all brokers, for example 20MB/s.")
     ] = None
-    consume: Annotated[bool, typer.Option("--consume", help="Read faster than the quota allows.")] = False
-    requests: Annotated[bool, typer.Option("--requests", help="Send small requests as fast as possible.")] = False
-    create_topics: Annotated[
-        bool, typer.Option("--create-topics", help="Create and delete topics faster than the quota allows.")
-    ] = False
+    consume: Annotated[bool, flag("consume", "Read faster than the quota allows.")] = False
+    requests: Annotated[bool, flag("requests", "Send small requests as fast as possible.")] = False
+    create_topics: Annotated[bool, flag("create-topics", "Create and delete topics faster than the quota allows.")] = (
+        False
+    )
     find_limit: Annotated[
         bool,
-        typer.Option(
-            "--find-limit",
-            help="Measure how many mutations per second the controller sustains, and suggest a "
+        flag(
+            "find-limit",
+            "Measure how many mutations per second the controller sustains, and suggest a "
             "controller_mutation_rate (KIP-599).",
         ),
     ] = False
     client_command: Annotated[
         str | None,
-        typer.Option(
-            "--client-command",
-            metavar="COMMAND",
-            help="Start your own client through a proxy, and report whether it honors throttle times (KIP-219). "
+        value(
+            "client-command",
+            "COMMAND",
+            "Start your own client through a proxy, and report whether it honors throttle times (KIP-219). "
             "{bootstrap} in the command is the address of the proxy, and {topic} is a topic that kquota creates and "
             "removes.",
         ),
     ] = None
-    clean_up: Annotated[bool, typer.Option("--clean-up", help="Only remove the topics of killed probes.")] = False
+    clean_up: Annotated[bool, flag("clean-up", "Only remove the topics of killed probes.")] = False
     user: Annotated[
         str | None,
-        typer.Option(
-            "--user",
-            metavar="NAME",
-            help="User of the client. The login determines it (ANONYMOUS without a login), and kquota refuses another "
+        value(
+            "user",
+            "NAME",
+            "User of the client. The login determines it (ANONYMOUS without a login), and kquota refuses another "
             "name. Required for logins whose user only the brokers know: certificates, tokens, tickets.",
         ),
     ] = None
@@ -90,50 +89,42 @@ class ProbeOptions(WritingOptions):
     ] = None
     client_config: Annotated[
         Path | None,
-        typer.Option(
-            "--client-config",
-            metavar="FILE",
-            help="Java properties with the client's login, if it differs from --command-config.",
-        ),
+        value("client-config", "FILE", "Java properties with the client's login, if it differs from --command-config."),
     ] = None
     seconds: Annotated[
         float | None,
-        typer.Option(
-            "--seconds",
-            metavar="N",
-            help="Time to measure. A load on brokers is measured after its first two quota windows, and a byte rate "
+        value(
+            "seconds",
+            "N",
+            "Time to measure. A load on brokers is measured after its first two quota windows, and a byte rate "
             f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each "
             f"step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
         ),
     ] = None
-    broker_list: Annotated[
-        str | None, typer.Option("--broker-list", metavar="ID,…", help="Load only these brokers.  [default: all]")
-    ] = None
-    most_bytes: Annotated[
-        str, typer.Option("--most-bytes", metavar="SIZE", help="Largest amount to write, in total over all brokers.")
-    ] = exact_size(load.MOST_BYTES)
+    broker_list: Annotated[str | None, value("broker-list", "ID,…", "Load only these brokers.  [default: all]")] = None
+    most_bytes: Annotated[str, value("most-bytes", "SIZE", "Largest amount to write, in total over all brokers.")] = (
+        exact_size(load.MOST_BYTES)
+    )
     most_partitions: Annotated[
         int,
-        typer.Option(
-            "--most-partitions",
-            metavar="N",
+        value(
+            "most-partitions",
+            "N",
+            "Largest number of partitions that exist at the same time.",
             min=ladder.PARTITIONS[0],
             max=ladder.PARTITIONS[-1],
-            help="Largest number of partitions that exist at the same time.",
         ),
     ] = ladder.MOST_PARTITIONS
-    tenants: Annotated[
-        int, typer.Option("--tenants", metavar="N", min=1, help="Divide the suggested rate by this number of tenants.")
-    ] = 1
+    tenants: Annotated[int, value("tenants", "N", "Divide the suggested rate by this number of tenants.", min=1)] = 1
     overcommit: Annotated[
         float,
-        typer.Option(
-            "--overcommit",
-            metavar="F",
+        value(
+            "overcommit",
+            "F",
+            "Multiply each tenant's rate by this factor, because tenants do not all work at the same time.",
             min=1,
-            help="Multiply each tenant's rate by this factor, because tenants do not all work at the same time.",
         ),
     ] = 1.0
     yes: Yes = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False
+    dry_run: Annotated[bool, flag("dry-run", "Print the plan, and change nothing.")] = False
     output: OutputFormat = Output.text

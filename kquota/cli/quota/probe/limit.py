@@ -19,7 +19,8 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldShown(Part):
-    """The highest `rate` that the controller sustained for topics of one size, or None if it sustained no rate.
+    """The highest `rate` that the controller sustained for topics with `partitions_per_topic` partitions, or None if it
+    sustained no rate.
 
     `stopped_at` is the rate that the controller did not sustain, and `why` is the reason. Both are None if it sustained
     all rates. Rates are in mutations per second.
@@ -51,7 +52,6 @@ class LimitPlanned(Answer):
     ladder: Ladder = hidden()
 
     def text(self) -> Iterator[str]:
-        """Yield the plan as one line."""
         yield plan(self.ladder)
 
     def document(self) -> str:
@@ -61,7 +61,9 @@ class LimitPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
-    """The rates that a controller sustained, and the suggestion, in mutations per second."""
+    """The rates that a controller sustained, and the suggestion, in mutations per second. Without a suggestion,
+    `suggested` and `suggested_per_tenant` are None.
+    """
 
     INDENT = 2
     ASCII = True
@@ -127,13 +129,13 @@ def _lines(found: Limit) -> Iterator[str]:
         row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
         row += [_ms(step.latency), _ms(step.lag)]
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
-    yield from aligned(list(rows.values()), heads).splitlines()
+    yield from aligned(list(rows.values()), heads)
     yield ""
     yield "The column of an operation has the 95th percentile of its response times. The"
     yield "next column, seen, has the time until all brokers showed the last result."
     yield ""
     for one in found.held:
-        yield from wrapped("", f"{sized(one.size)}: {_said(one)}", indent="  ")
+        yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")
     yield ""
     yield from _advice(found, found.held)
 
@@ -143,7 +145,7 @@ def sized(size: int) -> str:
     return f"topics with {size} partitions" if size > 1 else "topics with one partition"
 
 
-def _said(one: Held) -> str:
+def _sustained(one: Held) -> str:
     if one.stopped is None:
         return f"{one.rate:g}/s is sustained, the highest rate tried"
     at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
@@ -162,13 +164,16 @@ def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
         f" less a reserve of {1 - ladder.SPARE:.0%})."
     )
     if all(one.stopped is None for one in held):
-        words += " Every rate was sustained, so the limit may be higher. To test this, give a higher --most-partitions."
+        words += " Every rate was sustained, so the limit may be higher."
+        if least < ladder.RATES[-1]:
+            words += " To test this, give a higher --most-partitions or a lower --seconds."
     yield from wrapped("", words, indent="")
-    if found.tenants == 1:
+    if found.tenants == 1 and found.overcommit == 1:
         yield "Each user has its own bucket. To divide the rate among users, give --tenants N."
         return
     times = f", with overcommit factor {found.overcommit:g}" if found.overcommit > 1 else ""
-    yield f"For each of {found.tenants} tenants{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
+    whom = "one tenant" if found.tenants == 1 else f"each of {found.tenants} tenants"
+    yield f"For {whom}{times}: {CONTROLLER_MUTATION_RATE}={plain(each)}"
     yield ""
     quota = f"{CONTROLLER_MUTATION_RATE}={plain(each)}"
     yield "  " + suggested(f"configs --alter --user-defaults --add-config {quota}").strip("`")

@@ -1,4 +1,4 @@
-"""Parses the options of a probe into the requested load. Errors use the names of the options."""
+"""The parser for the options of a probe, and the rewording of errors so that they name these options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kquota.cli.options import option_name
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, KquotaError, Refused
-from kquota.measure import byte_rate, byte_size, human_bytes
+from kquota.measure import byte_rate, byte_size, size_in_full
 from kquota.probe import ladder, load
 from kquota.probe.load import (
     ArgumentError,
@@ -40,9 +40,10 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The parsed options. `kind` is None for --find-limit, --client-command and --clean-up. Missing options are None.
+    """The parsed options. `kind` is None for --find-limit, --client-command and --clean-up. `rate`, `seconds` and
+    `brokers` are None if their option is not given.
 
-    `rate` is in bytes per second, and only for --produce.
+    `rate` is the rate of --produce, in bytes per second.
     """
 
     kind: Kind | None
@@ -118,7 +119,9 @@ def named_by_options() -> Iterator[None]:
 
 
 def worded(error: KquotaError) -> KquotaError:
-    """Return the error with the options that cause it, or the step that corrects it. Other errors stay unchanged."""
+    """Return an error of a probe with the option to change or the command to run in its message. Return any other error
+    unchanged.
+    """
     match error:
         case ArgumentError():
             name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")
@@ -130,8 +133,8 @@ def worded(error: KquotaError) -> KquotaError:
             return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
         case TooManyBytes():
             return Refused(
-                f"the probe would write {human_bytes(error.written)}, and --most-bytes allows "
-                f"{human_bytes(error.allowed)}. Give a lower rate, fewer --seconds or brokers (--broker-list), or a "
+                f"the probe would write {size_in_full(error.written)}, and --most-bytes allows "
+                f"{size_in_full(error.allowed)}. Give a lower rate, fewer --seconds or brokers (--broker-list), or a "
                 "higher --most-bytes"
             )
         case NotRemoved():

@@ -60,8 +60,8 @@ class CleanedUp(Answer):
 
 @named_by_options()
 def run(options: ProbeOptions) -> Answer:
-    """Run the command. Raises Invalid for options that cannot be combined, and Refused for a load beyond the bounds of
-    a probe.
+    """Run the command. Raises Invalid for options that are not valid or cannot be combined, and Refused for a load
+    beyond the bounds of a probe.
     """
     wanted = asked(options)
     if options.client_command is not None:
@@ -102,7 +102,7 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
     """Return the throughput of the client on each broker, or on the controller."""
-    say(f"loading for at most {load.lasting:g} s; Ctrl-C stops the probe and removes its topics")
+    say(f"loading for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
 
@@ -129,7 +129,7 @@ def _limit(
 
 
 def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
-    """Run the operator's own client. kquota creates a topic only if the command contains {topic}."""
+    """Run the operator's own client. kquota creates a topic only if the command contains `{topic}`."""
     client_command.must_run(command)
     who = world.logins(world.where(options.connection), None)
     client_command.must_be_plain("PLAINTEXT" if who.security is None else who.security.protocol)
@@ -199,7 +199,7 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
         if made.names and not made.left:
             clean_up = suggested("quota probe --clean-up")
             say(
-                "interrupted: topics of the probe may remain. After the end time in their names, the next probe or "
+                "interrupted: topics of the probe may remain. After the end time in their names, "
                 f"{clean_up} removes them"
             )
         raise

@@ -21,10 +21,10 @@ from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota "
-    "and the length of the load"
+    "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota, "
+    "the thread time of each request and the length of the load"
 )
-_UNKNOWN: Final = "unknown, because the load is shorter than three quota windows"
+_UNKNOWN: Final = "unknown, because the load lasts less than one quota window after the first two"
 _ROWS: Final = 12
 _CELLS: Final = 60
 """The number of cells in a plot that is not on a terminal."""
@@ -165,7 +165,7 @@ class StreamShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace. The text lists the delayed clients, those with the longest total wait first."""
+    """The clients of a trace. The text lists at most `_ROWS` delayed clients, the longest total wait first."""
 
     ASCII = True
 
@@ -186,7 +186,7 @@ def _per_second(rate: float) -> str:
     return f"{rate:g} {'mutation' if rate == 1 else 'mutations'} per second"
 
 
-_SAID: Final[Mapping[Model, Callable[[float], str]]] = {
+_LIMIT_TEXT: Final[Mapping[Model, Callable[[float], str]]] = {
     Model.RATE: lambda limit: f"{human_rate(limit)} on a broker",
     Model.SHARE: lambda limit: f"{limit:g} % of one thread's time on a broker",
     Model.BUCKET: _per_second,
@@ -202,13 +202,13 @@ def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
         (_time(r.ms), f"{r.topics:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
         for r in rounds[:_ROWS]
     ]
-    yield from aligned(rows, ("after", "topics", "mutations", "then waits")).splitlines()
+    yield from aligned(rows, ("after", "topics", "mutations", "then waits"))
     if len(rounds) > _ROWS:
         yield f"... and {counted(len(rounds) - _ROWS, 'more request')}"
 
 
 def _quota_line(held: Quotas) -> str:
-    sentences = (_SAID[QUOTA_KEYS[key].model](limit) for key, limit in held.limits.items())
+    sentences = (_LIMIT_TEXT[QUOTA_KEYS[key].model](limit) for key, limit in held.limits.items())
     return f"Quota        {' and '.join(sentences)}"
 
 
@@ -239,13 +239,13 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
         return
     waited = sum(flow.total_wait for flow in flows)
     waits = sum(flow.delayed for flow in flows)
-    yield f"Throttled    {len(delayed):,} of them; {counted(waits, 'wait')} of {_time(waited)} in total"
+    yield f"Throttled    {counted(len(delayed), 'client')}; {counted(waits, 'wait')}, {_time(waited)} in total"
     yield ""
     worst = sorted((one for one in found if one.flow.delayed), key=lambda one: -one.flow.total_wait)
     rows = [_row(one, begin) for one in worst[:_ROWS]]
     # The table leaves out the column `rejected` if it is empty, because the column would only make the lines longer.
     heads = [head for head in rows[0] if head != "rejected" or any(row[head] for row in rows)]
-    yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0]).splitlines()
+    yield from aligned([[row[head] for head in heads] for row in rows], heads, left=[0])
     if len(worst) > _ROWS:
         yield f"... and {counted(len(worst) - _ROWS, 'more client')}. --output json shows all clients"
 

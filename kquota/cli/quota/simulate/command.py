@@ -8,11 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
-from kquota.cli.actions import flag, value
-from kquota.cli.engine_options import Conf, Debug, SparkMaster, SparkRemote
-from kquota.cli.options import Each, Output, OutputFormat, option_name
+from kquota.cli.engine_options import SparkOptions
+from kquota.cli.options import Each, Output, OutputFormat, flag, option_name, value
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import HIGHEST_ID
 
@@ -30,7 +27,6 @@ HEADINGS: Final = {
     "--spark-master": "Spark, for a large trace (default: on this machine)",
     "--output": "Output",
 }
-"""The help's headings, each by the first option below it."""
 
 
 REQUEST_SIZE: Final = "100kB"
@@ -48,7 +44,7 @@ class Arithmetic(StrEnum):
 
 
 def _count(name: str, text: str, least: int = 1, most: int | None = None) -> Any:
-    return typer.Option(f"--{name}", metavar="N", min=least, max=most, help=text)
+    return value(name, "N", text, min=least, max=most)
 
 
 LIMITS: Final = {
@@ -95,10 +91,10 @@ class SimulateOptions:
     ] = None
     model: Annotated[
         Arithmetic,
-        typer.Option(
-            "--model",
-            metavar="[shipped|draft-even|draft-front]",
-            help="Use the arithmetic of Kafka's releases, or of a draft of KIP-599.",
+        value(
+            "model",
+            "[shipped|draft-even|draft-front]",
+            "Use the arithmetic of Kafka's releases, or of a draft of KIP-599.",
         ),
     ] = Arithmetic.shipped
     permissive: Annotated[
@@ -124,7 +120,12 @@ class SimulateOptions:
     ] = None
     trace: Annotated[
         list[str] | None,
-        value("trace", "FILE", "File or glob with ms and bytes of each request, as CSV or JSON lines. Repeatable."),
+        value(
+            "trace",
+            "FILE",
+            "File or glob with ms, and bytes, thread_ms or mutations of each request, as CSV or JSON lines. "
+            "Repeatable.",
+        ),
     ] = None
     closed_loop: Annotated[
         bool,
@@ -134,8 +135,5 @@ class SimulateOptions:
         ),
     ] = False
 
-    spark_master: SparkMaster = None
-    spark_remote: SparkRemote = None
-    conf: Conf = None
-    debug: Debug = False
+    spark: SparkOptions
     output: OutputFormat = Output.text

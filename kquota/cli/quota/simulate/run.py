@@ -14,8 +14,9 @@ from kquota.cli.options import option_name
 from kquota.cli.output import Answer
 from kquota.cli.progress import stages
 from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, StreamShown, Traced, client_name, deployed
-from kquota.cli.quota.simulate.command import LASTING, REQUEST_SIZE, Arithmetic, SimulateOptions
+from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
+from kquota.list_text import few, listed
 from kquota.measure import byte_rate, byte_size, duration
 from kquota.quota.limits import value
 from kquota.quota_keys import QUOTA_KEYS, Model
@@ -32,14 +33,17 @@ from kquota.spark.trace_files import Bad, TraceFiles
 from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
+_SHOWN: Final = 5
 _MUCH: Final = 20_000_000
-"""kquota reads a trace of less than this many bytes of text without Spark. For more text, Spark is faster, although it
-needs time to start.
+"""If Spark is not requested, kquota reads a trace of less than this many bytes of text without Spark. For more text,
+Spark is faster, although it needs time to start.
 """
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Run the command. Raises Invalid unless exactly one load is given, and for options without effect on it."""
+    """Run the command. Raises Invalid without exactly one load, without a quota to simulate or to find, and for options
+    that are not valid or have no effect.
+    """
     held = _quotas(options)
     kinds = {
         "--topics": options.topics,
@@ -56,7 +60,9 @@ def run(options: SimulateOptions) -> Answer:
     if options.topics is not None or options.from_file is not None:
         return _deployed(options, held)
     if not held.limits:
-        raise Invalid("no quota is given. Give --producer-byte-rate, --consumer-byte-rate or --request-percentage")
+        # A steady load has no mutations.
+        keys = [key for key in LIMITS if options.trace is not None or QUOTA_KEYS[key].model is not Model.BUCKET]
+        raise Invalid(f"no quota is given. Give {listed(map(option_name, keys), 'or')}")
     return _streamed(options, held) if options.trace is None else _traced(options, held)
 
 
@@ -71,7 +77,7 @@ def _quotas(given: SimulateOptions) -> Quotas:
 
 
 def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
-    """Raise Invalid for an option that has no effect on this kind of load."""
+    """Raise Invalid for an option that has no effect with this kind of load or with these quotas."""
     deploys = load in ("--topics", "--from-file")
     useless = {
         "--partitions": given.partitions is not None and not deploys,
@@ -84,9 +90,9 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
         **{option_name(key): load == "--load" for key in held.limits if QUOTA_KEYS[key].model is Model.BUCKET},
         "--permissive": given.permissive and load == "--load",
         "--thread-time": given.thread_time is not None and load == "--trace",
-        "--spark-master": given.spark_master is not None and load != "--trace",
-        "--spark-remote": given.spark_remote is not None and load != "--trace",
-        "--conf": bool(given.conf) and load != "--trace",
+        "--spark-master": given.spark.master is not None and load != "--trace",
+        "--spark-remote": given.spark.remote is not None and load != "--trace",
+        "--conf": bool(given.spark.conf) and load != "--trace",
     }
     for name, found in useless.items():
         if found:
@@ -94,14 +100,15 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
     if given.thread_time is not None and held.limit(Model.SHARE) is None:
         raise Invalid("--thread-time has no effect without --request-percentage")
     if given.permissive and held.limit(Model.BUCKET) is None and given.within is None:
-        raise Invalid("--permissive has no effect without --controller-mutation-rate or --within")
+        alternative = " or --within" if deploys else ""
+        raise Invalid(f"--permissive has no effect without --controller-mutation-rate{alternative}")
 
 
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
     if held.limit(Model.RATE) is not None:
         raise Invalid(
-            "byte rates do not apply to --topics and --from-file. Give --controller-mutation-rate, or give --load or "
-            "--trace for the byte rates"
+            "byte rates do not apply to --topics and --from-file. Leave out the byte rate, or simulate it with --load "
+            "or --trace"
         )
     rate, within = held.limit(Model.BUCKET), given.within
     if (rate is None) == (within is None):
@@ -113,7 +120,10 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
         try:
             rate = float(rate_within(items, ms, lambda rate: quota(given.model, rate, held.samples), manner))
         except NoRate as error:
-            raise Invalid(f"{error} than --within. Give a longer --within or a higher --request-percentage") from error
+            raise Invalid(
+                "no mutation rate is high enough: the request percentage alone makes the load take longer than "
+                "--within. Give a longer --within or a higher --request-percentage"
+            ) from error
     assert rate is not None
     found = deploy(items, quota(given.model, rate, held.samples), manner)
     return deployed(found, items, held, rate, given.model.value, sought=within is not None)
@@ -176,7 +186,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
     Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
     missing from the header.
     """
-    where = engine(given.spark_master, given.spark_remote, given.conf)
+    where = engine(given.spark)
     with local_files.workspace() as scratch:
         trace = trace_files.opened(given.trace or (), scratch)
         columns = {key: QUOTA_KEYS[key].counts for key in held.limits}
@@ -190,7 +200,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         if (note := trace.left_out(bad)) is not None:
             say(note)
     if not found:
-        raise Invalid("--trace: contains no valid row")
+        raise Invalid(f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row")
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:
@@ -221,4 +231,4 @@ def _answered(
 
 
 def _asks_for_spark(where: Engine, given: SimulateOptions) -> bool:
-    return where.master is not None or where.remote is not None or bool(given.conf)
+    return where.master is not None or where.remote is not None or bool(given.spark.conf)

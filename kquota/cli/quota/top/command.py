@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import Unrecorded
-from kquota.cli.options import Interval, Output, TableFormat
+from kquota.cli.options import Interval, Output, TableFormat, flag, value
 from kquota.cli.quota.metrics_source import MetricsSource
 
 EPILOG: Final = """On a terminal, kquota refreshes the table until Ctrl-C. Otherwise, it prints one reading.
@@ -18,7 +16,7 @@ Exit codes: 0 if no client is throttled; 8 if a client is throttled; 1 if the me
 
 Examples:
   kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics
-  kquota quota top --cluster prod --prometheus http://prometheus:9090?job=kafka --snapshot usage/ --output tsv"""
+  kquota quota top --cluster prod --prometheus 'http://prometheus:9090?job=kafka' --snapshot usage/ --output tsv"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +26,12 @@ class TopOptions:
     connection: Unrecorded
     source: MetricsSource
     snapshot: Annotated[
-        Path | None,
-        typer.Option("--snapshot", metavar="DIR", help="Also add each reading to the usage snapshots in DIR."),
+        Path | None, value("snapshot", "DIR", "Also add each reading to the usage snapshots in DIR.")
     ] = None
     interval: Interval = "5s"
-    once: Annotated[bool, typer.Option("--once", help="Print one reading and exit, even on a terminal.")] = False
-    limited: Annotated[bool, typer.Option("--limited", help="Show only clients that a quota limits.")] = False
+    once: Annotated[bool, flag("once", "Print one reading and exit, even on a terminal.")] = False
+    limited: Annotated[bool, flag("limited", "Show only clients that a quota limits.")] = False
     lines: Annotated[
-        int, typer.Option("--lines", metavar="N", min=1, help="Largest number of clients in the table.")
+        int, value("lines", "N", "Largest number of rows in the table, one for each client and key.", min=1)
     ] = 20
     output: TableFormat = Output.text

@@ -12,10 +12,9 @@ from typing import Final
 
 from kquota.cli import local_files, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
-from kquota.cli.options import Output, interval_seconds
-from kquota.cli.output import Answer, Row, hidden, rounded
+from kquota.cli.options import interval_seconds
+from kquota.cli.output import Answer, Part, Row, hidden, rounded
 from kquota.cli.output import key as json_key
-from kquota.cli.output import plain as as_json
 from kquota.cli.progress import live
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
@@ -23,8 +22,10 @@ from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
 from kquota.errors import Unreachable
 from kquota.measure import counted
+from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
+from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.terms import BrokerId
 
@@ -33,38 +34,65 @@ _SHARE: Final = rounded(4)
 _MILLISECONDS: Final = rounded(1)
 
 
-def _client(usage: Usage) -> dict[str, object]:
-    """Return a bucket as JSON: its client, its limit and the quota that sets it, and its use on each broker.
-
-    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket. `share` is the use as a fraction
-    of the limit, or None without a limit. Values that the broker does not report are None.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseShown(Part):
+    """The use of a bucket on one broker. `share` is the use as a fraction of the limit, or None without a limit. Values
+    that the broker does not report are None.
     """
+
+    broker: str
+    used: float | None = json_key(form=_RATE)
+    share: float | None = json_key(form=_SHARE)
+    throttle_ms: float | None = json_key(form=_MILLISECONDS)
+    tokens: float | None = json_key(form=_RATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageShown(Part):
+    """A bucket: its client, its limit and the quota that sets it, and its use on each broker.
+
+    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket.
+    """
+
+    key: str
+    user: str | None
+    client_id: str | None
+    per: Per
+    limit: float | None
+    level: int | None
+    entity: Entity | None
+    shared_by: str | None
+    throttled: bool
+    brokers: tuple[UseShown, ...]
+
+
+def _client(usage: Usage) -> UsageShown:
     bucket, limit = usage.bucket, usage.limit
-    return {
-        "key": bucket.key,
-        "user": bucket.user,
-        "client_id": bucket.client_id,
-        "per": bucket.per.value,
-        "limit": as_json(limit),
-        "level": usage.level,
-        "entity": as_json(usage.entity),
-        "shared_by": usage.shared_by,
-        "throttled": usage.throttled,
-        "brokers": [
-            {
-                "broker": one.broker,
-                "used": _RATE(one.used),
-                "share": _SHARE(share(one, limit)),
-                "throttle_ms": _MILLISECONDS(one.throttle_ms),
-                "tokens": _RATE(one.tokens),
-            }
+    return UsageShown(
+        key=bucket.key,
+        user=bucket.user,
+        client_id=bucket.client_id,
+        per=bucket.per,
+        limit=limit,
+        level=usage.level,
+        entity=usage.entity,
+        shared_by=usage.shared_by,
+        throttled=usage.throttled,
+        brokers=tuple(
+            UseShown(
+                broker=one.broker,
+                used=one.used,
+                share=share(one, limit),
+                throttle_ms=one.throttle_ms,
+                tokens=one.tokens,
+            )
             for one in usage.readings
-        ],
-    }
+        ),
+    )
 
 
 def _line(usage: Usage) -> Sequence[str]:
-    """Return one row of the text table. It shows the broker with the highest use, among throttled brokers if any."""
+    """Return one row of the text table. It shows the broker of the `worst` reading."""
     bucket, worst, part = usage.bucket, usage.worst, usage.share
     return (
         bucket_name(bucket.user, bucket.client_id),
@@ -91,7 +119,7 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
         shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]
         left = {place for place, number in enumerate(shown) if number in _LEFT}
         cells = [[row[number] for number in shown] for row in rows]
-        lines = aligned(cells, [_HEADS[number] for number in shown], left).splitlines()
+        lines = aligned(cells, [_HEADS[number] for number in shown], left)
         if width is None or max(map(len, lines)) <= width:
             break
     return lines
@@ -101,7 +129,8 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
 class TopClients(Answer):
     """The clients with a quota metric, throttled clients first, then those nearest to their limits.
 
-    `controller_queue_ms` is the wait in the queue of the controller (KIP-599), or None if no broker reports it.
+    `controller_queue_ms` is the 99th percentile of the wait in the queue of the controller (KIP-599), the highest of
+    all nodes that report it. It is None if no node reports it.
     """
 
     HEADER = (
@@ -121,22 +150,23 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    clients: tuple[Usage, ...] = json_key(form=lambda clients: [_client(one) for one in clients], final=True)
+    clients: tuple[Usage, ...] = json_key(form=lambda clients: tuple(map(_client, clients)))
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:
-        """Yield the table, if possible in `width` columns, and the wait in the controller's queue, if reported."""
+        """Yield the table, at most `width` characters wide if possible, and the wait in the controller's queue, if
+        reported.
+        """
         if self.clients:
             yield from _table([_line(one) for one in self.clients[: self.most]], width)
         else:
             yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
-            yield f"... and {counted(more, 'more client')}"
+            yield f"... and {counted(more, 'more row')}. --output json shows all clients"
         if self.controller_queue_ms is not None:
             yield f"wait in the controller's queue: {self.controller_queue_ms:.0f} ms (99th percentile)"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each client and broker."""
         for one in self.clients:
             bucket, limit = one.bucket, one.limit
             user, client_id = columns(one.entity)[:2]
@@ -157,7 +187,7 @@ def run(options: TopOptions) -> Generator[TopClients]:
     at = world.where(options.connection)
     source = options.source.of(at)
     reader = world.usage_reader(source.metrics, source.prometheus)
-    watched = options.output is Output.text and not options.once and sys.stdout.isatty()
+    watched = options.output.for_people and not options.once and sys.stdout.isatty()
     with world.quotas(at) as quotas:
         if not watched:
             yield _read(reader, quotas, options, source)
@@ -165,12 +195,14 @@ def run(options: TopOptions) -> Generator[TopClients]:
         with live() as show:
             while True:
                 began = time.monotonic()
-                show(_lines(reader, quotas, options, source))
+                show(_lines(reader, quotas, options, source), ())
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
 
 def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
-    """Yield the lines of one reading, or a warning if it fails, because the next reading may succeed."""
+    """Yield the lines of one reading. If the reading fails, yield a warning and continue, because the next reading may
+    succeed.
+    """
     try:
         found = _read(reader, quotas, options, source)
     except Unreachable as error:
@@ -236,7 +268,7 @@ def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]
     if source.prometheus is None:
         yield f"note: --metrics names no exporter of {brokers}. The use of quotas there is not shown"
     else:
-        yield f"warning: Prometheus has no metrics of {brokers}. Check its scrape targets"
+        yield f"warning: Prometheus has no metrics of {brokers}. Check the scrape targets of Prometheus"
 
 
 def _is_controller(name: str, live: Set[BrokerId]) -> bool:
@@ -246,7 +278,7 @@ def _is_controller(name: str, live: Set[BrokerId]) -> bool:
 
 def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
     """Return the live brokers without metrics, in order. If an exporter does not report the id of its broker, the list
-    is empty, because this broker can be any of them.
+    is empty, because this broker can be any live broker.
     """
     if any(not name.isdecimal() for name in read):
         return []
@@ -255,8 +287,10 @@ def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
 
 def _throttling(one: BucketUse) -> str:
     if one.throttle_ms:
-        return f"{one.throttle_ms:,.0f} ms"
-    return f"{counted(round(-one.tokens), 'token')} over" if one.tokens is not None and one.tokens < 0 else ""
+        return f"{one.throttle_ms:,.0f} ms" if one.throttle_ms >= 1 else "less than 1 ms"
+    if one.tokens is None or one.tokens >= 0:
+        return ""
+    return f"{counted(round(-one.tokens), 'token')} over" if one.tokens <= -1 else "less than 1 token over"
 
 
 def _number(value: float | None) -> str | None:

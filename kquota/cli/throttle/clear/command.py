@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, WritingOptions, Yes
+from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, WritingOptions, Yes, flag, value
 
 EPILOG: Final = """Without --all, the command restores only the throttles of `kquota throttle set`.
-`kquota reassign-partitions --verify` restores the throttle of a move. Exit code 8: a throttle is not restored yet, for
-example because its broker did not answer.
+`kquota reassign-partitions --verify` restores the throttle of a move. Exit code 8: a throttle is not restored or
+removed yet, or is unknown, for example because its broker did not answer.
 
 Examples:
   kquota throttle clear --bootstrap-server localhost:9092
@@ -26,17 +24,14 @@ class ClearOptions(WritingOptions):
     connection: Connection
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="Restore only the settings of this run.  [default: each of your `throttle set` runs on this host]",
+        value(
+            "run",
+            "RUN",
+            "Restore only the settings of this run.  [default: each of your `throttle set` runs on this host]",
         ),
     ] = None
     everything: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Remove every replication throttle of the cluster, including those of other tools and users."
-        ),
+        bool, flag("all", "Remove every replication throttle of the cluster, including those of other tools and users.")
     ] = False
     gone: Gone = None
     yes: Yes = False

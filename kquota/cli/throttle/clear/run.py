@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kquota.cli import confirmation, lost_brokers, move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.output import Answer
+from kquota.cli.output import Answer, key
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, cleared_of, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
@@ -15,7 +15,7 @@ from kquota.cli.throttle.throughput import unread
 from kquota.errors import Invalid, Refused
 from kquota.measure import agreeing
 from kquota.reassign.run import Owner, Purpose, Run
-from kquota.reassign.throttle_writes import Released, clear_dead
+from kquota.reassign.throttle_writes import Restoration, clear_dead
 from kquota.settings import change
 from kquota.settings.change import Change
 from kquota.terms import DEFAULT, THROTTLE_RATES, BrokerId
@@ -28,22 +28,23 @@ from kquota.throttle.standing import Standing, order
 class Cleared(Answer):
     """The settings that were restored or removed, or in a dry run would be, and the settings that are still pending.
 
-    The rates of `cleared_brokers` were unknown, and --all removed them.
+    The rates of `cleared_brokers` were unknown, and `--all` removed them, or in a dry run would remove them.
     """
 
     dry_run: bool
-    given_back: tuple[Change, ...]
+    restored: tuple[Change, ...] = key("given_back")
     pending: tuple[Pending, ...]
-    cleared_brokers: tuple[int, ...] = ()
+    cleared_brokers: tuple[BrokerId, ...] = ()
 
     def text(self) -> Iterator[str]:
-        return lists_first(self.given_back)
+        yield from lists_first(self.restored)
+        yield from _unknown_rates(self.cleared_brokers)
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Run the command.
+    """Restore the throttle of the selected runs, or remove every throttle. A dry run only returns the changes.
 
-    Raises Invalid for options that cannot be combined, and if there is no terminal for a confirmation.
+    Raises Invalid for options that cannot be combined, and if a confirmation is necessary but there is no terminal.
     """
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")
@@ -66,32 +67,34 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         ending, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
         ending = lost_brokers.without(ending, lost, ports.cluster)
         if options.dry_run:
-            released = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
+            restoration = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
         else:
             for each in ending if lost else ():
                 ports.runs.update(each)
-            released = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
+            restoration = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
         alone, unknown = ports.alone, not ending and (ports.hidden or bool(ports.runs.unreadable))
     notes = []
     if not ending:
-        none = "no open run of `throttle set` is yours" if others else "no run of `throttle set` is recorded here"
+        none = "no open run of `throttle set` is yours" if others else "no open run of `throttle set` is recorded here"
         notes = [f"{none}: there is nothing to restore", *world.unseen(alone)]
     notes += [
         f"note: run {other.id} of {other.owner} stays open. End it with {suggested(f'throttle clear --run {other.id}')}"
         for other in others
     ]
-    return _cleared(released, notes, options, code=NOT_YET if released.pending or unknown else DONE)
+    return _cleared(restoration, notes, options, code=NOT_YET if restoration.pending or unknown else DONE)
 
 
 def _cleared(
-    released: Released, notes: Sequence[str], options: ClearOptions, dead: Sequence[BrokerId] = (), *, code: int
+    restoration: Restoration, notes: Sequence[str], options: ClearOptions, dead: Sequence[BrokerId] = (), *, code: int
 ) -> Cleared:
+    done = "removed" if options.everything else "restored"
+    again = "Run the command without --dry-run" if options.dry_run else "Run the same command again"
     return Cleared(
         dry_run=options.dry_run,
-        given_back=released.restored,
-        pending=pending(released.pending),
+        restored=restoration.restored,
+        pending=pending(restoration.pending),
         cleared_brokers=tuple(dead),
-        notes=(*notes, *remaining(released, "removed" if options.everything else "restored")),
+        notes=(*notes, *remaining(restoration, done, again)),
         code=code,
     )
 
@@ -119,7 +122,12 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Remove every list and rate, and end the recorded throttle runs. With `asks`, first ask for confirmation."""
+    """Remove every list and every rate that is set on a single broker, also on dead brokers, and end the recorded
+    throttle runs.
+
+    With `asks`, first ask for confirmation. A dry run writes nothing. If a setting of a live broker or of a topic is
+    pending, the runs stay open.
+    """
     hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         standing = actions.read(ports)
@@ -127,23 +135,28 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         _disclose(standing)
         if asks and (wanted or standing.unread):
             _ask(ports, wanted, standing.unread)
-        dead = Released()
+        dead = Restoration()
         if options.dry_run:
-            released = Released(restored=wanted)
+            restoration = Restoration(restored=wanted)
         else:
             dead = clear_dead(ports.cluster, standing.unread, THROTTLE_RATES)
             removal = actions.remove(ports, wanted)
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
-            closed = Released()
+            closed = Restoration()
             if not removal.pending:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
-            released = replace(removal, pending={**removal.pending, **closed.pending})
+            restoration = replace(removal, pending={**removal.pending, **closed.pending})
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
-    nothing = () if wanted or standing.unread or standing.unread_topics else ("nothing is throttled",)
+    shown = standing.unread if options.dry_run else cleared
+    nothing = () if wanted or standing.unread or standing.unread_topics else ("there is nothing to remove",)
     notes = [*unread(standing, cleared), *dead.notes, *nothing]
-    released = replace(released, pending={**released.pending, **dead.pending})
+    restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
     unknown = standing.unread_topics or len(cleared) < len(standing.unread)
-    return _cleared(released, notes, options, cleared, code=NOT_YET if released.pending or unknown else DONE)
+    return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
+
+
+def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:
+    return (f"broker {broker}: every rate: unknown -> unset" for broker in brokers)
 
 
 def _every(standing: Standing) -> tuple[Change, ...]:
@@ -168,6 +181,7 @@ def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> N
     """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
     the meantime.
     """
-    confirmation.show([*difference(changes), *(f"broker {broker}: every rate: unknown -> unset" for broker in dead)])
+    for line in confirmation.first([*difference(changes), *_unknown_rates(dead)]):
+        say(line)
     confirmation.must_agree("remove all of these throttles, including those of other tools and users?")
     confirmation.must_still_be(tuple(changes), _every(actions.read(ports)), "the throttles")

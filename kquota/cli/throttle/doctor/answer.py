@@ -1,4 +1,4 @@
-"""The answer of `throttle doctor`: one finding per line, and what --fix removed or would remove."""
+"""The answer of `throttle doctor`: one finding per line, and what `--fix` removed or would remove."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, Part, Row, key, spread
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import Pending, pending
+from kquota.errors import KquotaError
 from kquota.list_text import few, named_brokers
 from kquota.measure import counted
 from kquota.settings.change import Change
@@ -52,7 +53,7 @@ def _correct_list(of: Finding) -> str:
 
 
 def _alter_side(of: Finding) -> str:
-    """Return the command that gives both sides the same rate. If only one side has a rate, the command uses it."""
+    """Return the command that gives both sides the same rate. If both sides have a rate, RATE is a placeholder."""
     rates = {setting.key: values[0] for setting, values in of.values.items()}
     unset = [side for side in REPLICATION_RATES if side not in rates]
     config = f"{unset[0]}={next(iter(rates.values()))}" if len(unset) == 1 else "KEY=RATE"
@@ -73,9 +74,12 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     ),
     Remedy.SET_SAME_RATE_ON_SIDES: lambda of: "if this is not intended: " + _alter_side(of),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
-        "set it on each broker, then " + _alter(f"--delete-config {','.join(of.keys)} --broker-defaults")
+        "set each of these rates on every broker, then "
+        + _alter(f"--delete-config {','.join(of.keys)} --broker-defaults")
     ),
-    Remedy.SET_RATE_DYNAMICALLY: lambda of: f"remove it from server.properties and set it with {_set_on_brokers(of)}",
+    Remedy.SET_RATE_DYNAMICALLY: lambda of: (
+        f"remove throttle rates from server.properties, and set the rate with {_set_on_brokers(of)}"
+    ),
     Remedy.REMOVE_FROM_BROKER: _remove_from_broker,
     Remedy.CORRECT_LIST: _correct_list,
     Remedy.SHORTEN_LIST: lambda of: "remove entries, or throttle the whole topic: " + _set(f"--topic {of.topic}"),
@@ -89,7 +93,7 @@ def _to_the_second(time: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueFound(Part):
-    """A value of a finding. `first_seen` is None if it is unknown, or if --fix cannot remove the value."""
+    """A value of a finding. `first_seen` is None if it is unknown, or if `--fix` cannot remove the value."""
 
     setting: Setting = spread()
     value: str
@@ -111,10 +115,10 @@ class FindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """The findings of doctor, and the values that --fix would remove, removed, or could not remove.
+    """The findings of doctor, and the values that `--fix` would remove, removed, or could not remove.
 
     The rates of `unread_brokers` and the lists of `unread_topics` and `hidden_topics` are unknown. The rates of
-    `cleared_brokers` were unknown, and --fix removed them.
+    `cleared_brokers` were unknown, and `--fix` removed them.
     """
 
     findings: tuple[FindingShown, ...]
@@ -129,7 +133,6 @@ class Examination(Answer):
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
     def text(self) -> Iterator[str]:
-        """Yield one line for each finding: problem, place, effect and remedy."""
         for one in self.findings:
             yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
 
@@ -148,7 +151,7 @@ def summary(
     unread_topics: Sequence[str] = (),
     hidden: Sequence[str] = (),
 ) -> str:
-    """Return the number of findings of each rule, and the settings that could not be read."""
+    """Return as text the number of findings of each rule, and the rates and lists that are unknown."""
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
@@ -164,7 +167,7 @@ def examination(
     *,
     planned: Sequence[Change] = (),
     fixed: Sequence[Change] = (),
-    undone: Mapping[Setting, str] | None = None,
+    undone: Mapping[Setting, KquotaError] | None = None,
     unread: Sequence[BrokerId] = (),
     cleared: Sequence[BrokerId] = (),
     unread_topics: Sequence[str] = (),
@@ -175,6 +178,7 @@ def examination(
     record these times.
 
     The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
+    Otherwise, it is 0.
     """
     first = {} if sightings is None else sightings.first
     findings = (

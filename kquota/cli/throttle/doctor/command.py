@@ -1,19 +1,29 @@
-"""`kquota throttle doctor`: find problems with throttles, and remove leftovers with --fix."""
+"""`kquota throttle doctor`: find problems with throttles, and remove leftovers with `--fix`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import Connection
-from kquota.cli.options import DryRun, Output, Quiet, StateDir, TableFormat, Textfile, TimeLimit, WritingOptions, Yes
+from kquota.cli.options import (
+    DryRun,
+    Output,
+    Quiet,
+    StateDir,
+    TableFormat,
+    Textfile,
+    TimeLimit,
+    WritingOptions,
+    Yes,
+    flag,
+    value,
+)
 
 EPILOG: Final = """Exit codes: 0 if there are no findings; 8 if there are findings, or if a rate or a list is unknown.
 --fix removes the rates of a dead broker through the KRaft controllers, unless a list, a run or a move names the broker.
-In cron, use --older-than: --fix then removes only leftovers that all checks have found for that long. Newer leftovers
-stay (exit code 8).
+In cron, use --older-than: --fix then removes only leftovers that all checks have found for that long, and leaves the
+rates of dead brokers. Newer leftovers stay (exit code 8).
 
 Examples:
   kquota throttle doctor --bootstrap-server localhost:9092
@@ -25,13 +35,13 @@ class DoctorOptions(WritingOptions):
     """Find replication throttles that are left over, have no effect or contradict each other."""
 
     connection: Connection
-    fix: Annotated[bool, typer.Option("--fix", help="Remove throttles that no run holds and no move can use.")] = False
+    fix: Annotated[bool, flag("fix", "Remove throttles that no run holds and no move can use.")] = False
     older_than: Annotated[
         str | None,
-        typer.Option(
-            "--older-than",
-            metavar="TIME",
-            help="With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again "
+        value(
+            "older-than",
+            "TIME",
+            "With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again "
             "in each later check, for example 1h.",
         ),
     ] = None

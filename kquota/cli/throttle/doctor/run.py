@@ -1,4 +1,4 @@
-"""`kquota throttle doctor`: find problems, and with --fix remove leftovers and check again."""
+"""`kquota throttle doctor`: find problems, and with `--fix` remove leftovers and check again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Run the command.
+    """Find problems with throttles. With `--fix`, also remove leftovers, or in a dry run only return them.
 
-    Raises Invalid for options that work only with --fix, and if there is no terminal for a confirmation.
+    Raises Invalid for an option that needs `--fix` if `--fix` is not given, for an invalid time, and if a confirmation
+    is necessary but there is no terminal.
     """
     for option, given in (
         ("--older-than", options.older_than is not None),
@@ -44,7 +45,7 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Find problems. With `older_than`, also show what --fix would do."""
+    """Find problems. Unless `older_than` (in seconds) is None, also show what `--fix` would do."""
     with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
@@ -97,7 +98,8 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         *(f"removed: {line}" for line in difference(removal.restored)),
     ]
     notes += [
-        f"warning: {setting} may still be set ({why}). Run the same command again" for setting, why in undone.items()
+        f"warning: {setting} may still be set ({worded(why)}). Run the same command again"
+        for setting, why in undone.items()
     ]
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {human_duration(older_than)} ago")
@@ -115,7 +117,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """Return the dead brokers whose rates --fix removes. If `older_than` is not 0, return no brokers, because the age
+    """Return the dead brokers whose rates `--fix` removes. If `older_than` is not 0, return no brokers, because the age
     of an unknown rate is unknown.
     """
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
@@ -148,4 +150,4 @@ def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[]
 
 def _proposal(changes: Sequence[Change], dead: Sequence[BrokerId]) -> list[str]:
     unknown = [f"broker {broker}: leader and follower rates: unknown -> unset" for broker in dead]
-    return confirmation.first([*difference(changes), *unknown]) or ["there is nothing that --fix can remove"]
+    return confirmation.first([*difference(changes), *unknown]) or ["there is nothing that --fix would remove"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET, worded
-from kquota.cli.output import Answer
+from kquota.cli.output import Answer, key
 from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
 from kquota.errors import KquotaError
 from kquota.list_text import named_brokers
@@ -17,8 +17,9 @@ from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleSet(Answer):
-    """The changes that were made, or in a dry run would be. `record` is the place where the run is recorded, or None
-    without a record.
+    """The changes that kquota made, or would make in a dry run.
+
+    `record` is the place where the run is recorded, or None if no run is recorded.
     """
 
     run: str | None
@@ -38,12 +39,12 @@ class Recovering(Answer):
     done: bool
     behind: tuple[TopicPartition, ...]
     changes: tuple[Change, ...]
-    given_back: tuple[Change, ...]
+    restored: tuple[Change, ...] = key("given_back")
     pending: tuple[Pending, ...]
     unlimited: tuple[BrokerId, ...]
 
     def text(self) -> Iterator[str]:
-        return lists_first((*self.given_back, *self.changes))
+        return lists_first((*self.restored, *self.changes))
 
 
 def throttle_set(
@@ -67,14 +68,14 @@ def throttle_set(
 def _dead(brokers: Sequence[BrokerId]) -> Iterator[str]:
     if brokers:
         yield (
-            f"warning: the rates of {named_brokers(brokers)} (dead) stay the same. Run the same command again when all "
-            "brokers are back"
+            f"warning: the rates of {named_brokers(brokers)} (dead or unreachable) stay the same. Run the same command "
+            "again when all brokers are back"
         )
 
 
 def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
-        yield f"everything is already set. Nothing {'would be' if dry_run else 'was'} written"
+        yield f"no value that kquota can read needs a change. Nothing {'would be' if dry_run else 'was'} written"
     elif dry_run:
         yield "nothing was written"
     if held.run is not None and record is not None:
@@ -85,16 +86,16 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
     """Return the answer for one check. Another check follows, unless this is the `last` one."""
-    notes = tuple(remaining(seen.released)) if last else ()
+    notes = tuple(remaining(seen.restoration)) if last else ()
     if seen.done:
-        notes += (f"broker {broker} is in sync for all its partitions, and this throttle is no longer set",)
+        notes += (f"broker {broker} is in sync for all its partitions, and no throttle of this command is set",)
     return Recovering(
         run=None if seen.run is None else seen.run.id,
         done=seen.done,
         behind=seen.behind,
         changes=seen.changes,
-        given_back=seen.released.restored,
-        pending=pending(seen.released.pending),
+        restored=seen.restoration.restored,
+        pending=pending(seen.restoration.pending),
         unlimited=seen.unlimited,
         closing_notes=notes,
         code=DONE if seen.done else NOT_YET,

@@ -5,85 +5,87 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from kquota.cli import clock, move_stores, world
 from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
+from kquota.cli.throttle.changes import remaining
 from kquota.cli.throttle.checks import must_be_known
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
+from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Busy, Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rate
 from kquota.reassign.moves import Move
 from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
-from kquota.reassign.throttle_writes import Released
+from kquota.reassign.throttle_writes import Restoration
 from kquota.terms import BrokerId
 from kquota.throttle import set_and_clear
 from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
-from kquota.throttle.set_and_clear import BrokerRecovery
+from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 _EVERY_SECONDS: Final = 2.0
 
 
-def recover(
-    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, once: bool, force: bool
-) -> Generator[Recovering]:
+def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate) -> Generator[Recovering]:
     """Throttle the replicas that are out of sync, and stop throttling each replica that is in sync again. Yield an
-    answer for each check.
+    answer for each check. The checks end when no replica is out of sync, or with `--once` after the first one.
 
-    Raises Refused, unless `force` is set, if the broker can never catch up at this rate.
+    Raises Refused, unless `--force` is given, if the broker can never catch up at this rate.
     """
-    seen = _look(at, state_dir, broker, rate, force=force)
+    seen = _look(at, options, broker, rate)
     try:
-        while not once and seen.behind:
+        while not options.once and seen.behind:
             yield recovering(seen, broker, last=False)
             clock.SystemClock().sleep(_EVERY_SECONDS)
             try:
-                seen = _look(at, state_dir, broker, rate, seen.run, force=True)
+                seen = _look(at, replace(options, force=True), broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"{worded(error)}. The throttle stays set, and kquota tries again")
-                seen = replace(seen, changes=(), released=Released())
+                say(f"the throttle stays set, and kquota checks again. This check failed ({worded(error)})")
+                seen = replace(seen, changes=(), restoration=Restoration())
     except (KeyboardInterrupt, GeneratorExit):
-        clear = suggested("throttle clear")
+        run = seen.run
+        clear = suggested("throttle clear") if run is None else suggested(f"throttle clear --run {run.id}")
         say(f"the throttle stays set. To continue, run the same command. To restore the previous values, run {clear}")
         raise
     yield recovering(seen, broker, last=True)
 
 
-def would_recover(
-    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, *, force: bool
-) -> ThrottleSet:
-    """Return the changes that the first check would make."""
-    with move_stores.throttling(at, state_dir) as ports:
+def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
+    """Return the changes of the first check: the values that it would restore, then the values that it would set."""
+    with move_stores.throttling(at, options.state_dir) as ports:
         _must_exist(ports, broker)
-        snapshot = ports.cluster.snapshot(None)
-        if not force:
-            _must_catch_up(ports, snapshot, broker, rate)
-        wanted = throttle_wanted.recovering(snapshot, broker, rate, snapshot.alive)
-        title = throttle_wanted.recovery(broker)
-        held = set_and_clear.prepare(ports.cluster, ports.runs, ports.clock, title, wanted, rate)
-    return throttle_set(held, None, dry_run=True)
+        if not options.force:
+            _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)
+        seen = set_and_clear.would_recover(ports.cluster, ports.runs, ports.clock, broker, rate)
+    held = HeldThrottle(run=seen.run, changes=(*seen.restoration.restored, *seen.changes), dead=seen.unlimited)
+    notes = list(remaining(seen.restoration, again="Run the command without --dry-run"))
+    if seen.run is not None and not seen.behind:
+        notes.append(f"broker {broker} is in sync for all its partitions, so run {seen.run.id} would end")
+    return throttle_set(held, None, dry_run=True, notes=tuple(notes))
 
 
 def _look(
-    at: world.Where, state_dir: Path | None, broker: BrokerId, rate: ByteRate, going: Run | None = None, *, force: bool
+    at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Check once on a new connection, because between two checks other clients may write and the broker may stop."""
+    """Check once on a new connection, because between two checks other clients may write and the broker may stop.
+    `going` is the run of the previous check, if any.
+    """
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
-    with move_stores.throttling(at, state_dir, hold) as ports:
+    with move_stores.throttling(at, options.state_dir, hold) as ports:
         _must_exist(ports, broker)
-        if not force:
+        if not options.force:
             _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)
-        seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going)
+        seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going, reason=options.reason)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
-    if seen.behind and (seen.changes or seen.released.restored or sys.stderr.isatty()):
-        unlimited = f". No rate is set on {named_brokers(seen.unlimited)} (dead)" if seen.unlimited else ""
+    if seen.behind and (seen.changes or seen.restoration.restored or sys.stderr.isatty()):
+        others = named_brokers(seen.unlimited)
+        unlimited = f". No rate is set on {others} (dead or unreachable)" if seen.unlimited else ""
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
@@ -115,7 +117,7 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raise Refused for a dead broker that has no replica."""
+    """Raise Refused for an unknown broker, which is not alive and has no replica."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -19,13 +19,13 @@ from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.throttle.throughput import flowing, starving
 from kquota.errors import Invalid, Refused
 from kquota.list_text import named_brokers
-from kquota.measure import ByteRate, human_rate
+from kquota.measure import ByteRate, rate_in_full
 from kquota.pace.share import Side
 from kquota.reassign import plan as plans
 from kquota.reassign.moves import moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Purpose, Run, at_rate, covers
-from kquota.reassign.throttle_writes import Wanted
+from kquota.reassign.throttle_writes import WantedValues
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from kquota.throttle import actions, set_and_clear
@@ -51,12 +51,14 @@ class _Asked:
 
     @property
     def selects(self) -> bool:
-        """True if the options name topics or brokers."""
+        """True if the options select topics or brokers."""
         return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
 
 
 def run(options: SetOptions) -> Answer | Generator[Answer]:
-    """Run the command. Raises Invalid for options that cannot be combined."""
+    """Set a throttle, follow a returning broker, or change the rate of a run. Raises Invalid for a missing or invalid
+    option, and for options that cannot be combined.
+    """
     seconds = checks.seconds_of(options.sample)
     asked = _Asked(
         topics=names(options.topic, "--topic"),
@@ -70,13 +72,13 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     rate = asked.rate
     if rate is not None:
         where = named_brokers(asked.brokers) if asked.brokers else "each broker"
-        say(f"throttle: {rate} bytes per second ({human_rate(rate)}) on {where}")
+        say(f"throttle: {rate_in_full(rate)} on {where}")
     at = world.where(options.connection)
     if options.recovering is not None and rate is not None:
         broker = BrokerId(options.recovering)
         if options.dry_run:
-            return recovery.would_recover(at, options.state_dir, broker, rate, force=options.force)
-        return recovery.recover(at, options.state_dir, broker, rate, once=options.once, force=options.force)
+            return recovery.would_recover(at, options, broker, rate)
+        return recovery.recover(at, options, broker, rate)
     if options.run is not None or options.reassignment_json_file is not None:
         assert rate is not None
         return adjusted(options, lambda found: at_rate(found, rate, _only(found, asked)))
@@ -91,8 +93,8 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     if [selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
             "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
-            "broker (--recovering BROKER), or a running move (--run RUN or --reassignment-json-file FILE). A "
-            "running move can also have --broker"
+            "broker (--recovering BROKER), or an open run (--run RUN or --reassignment-json-file FILE). The run "
+            "of a move can also have --broker"
         )
     if not (asked.selects or of_run) and asked.sides:
         raise Invalid("--leader and --follower do not apply to --recovering")
@@ -136,7 +138,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
     return throttle_set(held, record, dry_run=options.dry_run, notes=notes, alone=alone)
 
 
-def _must_keep_up(ports: Ports, after: Standing, wanted: Wanted, rate: ByteRate | None) -> None:
+def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: ByteRate | None) -> None:
     """Raise Refused if this rate is too low for running copies that are throttled after the change."""
     sides = {(BrokerId(int(setting.name)), _SIDES[setting.key]) for setting in wanted if not setting.is_list}
     throttled = {name for key in LISTS.values() for name, _ in after.listed(key)}
@@ -167,16 +169,19 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Return the brokers that get the rate.
+    """Return the brokers that get the rate, or none if no rate is given.
 
-    Raises Refused for a topic or broker that does not exist, and for a dead broker of --broker. Other dead
-    brokers are left out with a warning.
+    Raises Refused for a topic or broker that does not exist, and for a broker of `--broker` whose rates could not be
+    read. Other brokers whose rates could not be read are left out with a warning.
     """
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
         return ()
-    if dead := [broker for broker in asked.brokers if broker in standing.unread]:
-        raise Refused(f"broker {dead[0]} is dead, so it cannot accept a rate. Start it first. Nothing was written")
+    if silent := [broker for broker in asked.brokers if broker in standing.unread]:
+        raise Refused(
+            f"broker {silent[0]} did not answer, so kquota cannot set its rate. Check that it is running. Nothing was "
+            "written"
+        )
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
@@ -184,10 +189,10 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     else:
         partitions = standing.snapshot.partitions
         every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
-    if dead := sorted(every & set(standing.unread)):
+    if silent := sorted(every & set(standing.unread)):
         say(
-            f"warning: no rate is set on {named_brokers(dead)} (dead). Run the same command again when "
-            "all brokers are back"
+            f"warning: no rate is set on {named_brokers(silent)} (dead or unreachable). Run the same command again "
+            "when all brokers are back"
         )
     return tuple(sorted(every - set(standing.unread)))
 
@@ -195,7 +200,8 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
     """Give the selected open run the rates of the run that `become` returns.
 
-    Raises Refused if no such run is open, if the run has no rate, and, without --force, if a copy could never catch up.
+    Raises Refused if no such run is open, if the run has no rate, and, without `--force`, if a copy could never catch
+    up.
     """
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
     hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
@@ -205,7 +211,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
             found = next((one for one in open_runs if one.id == options.run), None)
         else:
             found = covers(plan, open_runs)
-        run = _must_be_open(found, open_runs, options.run)
+        run = _must_be_open(found, open_runs, options.run, over_zookeeper=ports.log_dirs is None)
         set_and_clear.rates_of(run)  # called first: it raises Refused for a run without a rate
         after = become(run)
         if not options.force:
@@ -263,13 +269,14 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 
-def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None) -> Run:
+def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None, *, over_zookeeper: bool) -> Run:
+    """Return the run, or raise Refused. Over ZooKeeper, `--execute` cannot take over a move without a record, so the
+    message does not suggest it.
+    """
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"
     which = "no open run of this plan" if run_id is None else f"run {run_id}: no open run with this id"
-    raise Refused(
-        f"{which} is recorded here (open runs: {there}). If the move runs without a record, set its rate with "
-        f"{suggested('reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE')}. Nothing was "
-        "written"
-    )
+    execute = suggested("reassign-partitions --execute --additional --reassignment-json-file PLAN --throttle RATE")
+    instead = "" if over_zookeeper else f" If the move runs without a record, set its rate with {execute}."
+    raise Refused(f"{which} is recorded here (open runs: {there}).{instead} Nothing was written")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,7 +15,7 @@ from kquota.cli.throttle.changes import compact, spans
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
-from kquota.throttle.standing import SHORT, Where, written
+from kquota.throttle.standing import SHORT, BrokerOrDefault, written
 
 LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
 FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
@@ -52,14 +52,14 @@ class BrokerFlow(Part):
 class BrokerShown(Part):
     """The rates of a broker, or of the broker defaults, which have no throughput."""
 
-    broker: Where
+    broker: BrokerOrDefault
     rates: Mapping[str, RateShown]
     flow: BrokerFlow | None = spread()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesShown(Part):
-    """The entries of a list that the same runs set."""
+    """Entries of one list. Each of `runs` set all of them. `runs` is empty if no recorded run set them."""
 
     runs: tuple[str, ...]
     entries: tuple[str, ...]
@@ -67,7 +67,7 @@ class EntriesShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListShown(Part):
-    """A throttled replica list of a topic."""
+    """A throttled replica list of a topic, and its entries by the runs that set them (`held`)."""
 
     topic: str
     key: str
@@ -77,7 +77,10 @@ class ListShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFlow(Part):
-    """The write rate of a throttled partition, and the lag of its followers in offsets. None means unknown."""
+    """The write rate of a throttled partition in bytes per second, and the lag of its followers in offsets.
+
+    None means unknown.
+    """
 
     partition: TopicPartition = spread()
     bytes_in: float | None = key(BYTES_IN, _whole)
@@ -119,7 +122,7 @@ class ThrottlesShown(Answer):
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
     def text(self) -> Iterator[str]:
-        """Yield lines for people. Equal rates share a line, and so do the entries of a list that the same runs set."""
+        """Yield lines for people. Equal rates share a line, and so do the entries of one group in `held`."""
         limited = any(broker.rates for broker in self.brokers)
         if not limited and not self.lists:
             known = " that could be read" if self.rates_unknown or self.lists_unknown else ""
@@ -130,7 +133,7 @@ class ThrottlesShown(Answer):
         yield "rates" if limited else f"rates: {none}"
         for line in self._rate_lines():
             yield f"  {line}"
-        none = "none, so the leader and follower rates throttle nothing"
+        none = f"none, so the leader and follower rates throttle nothing{here}"
         yield "lists" if self.lists else f"lists: {'none that could be read' if self.lists_unknown else none}"
         topic = None
         for one in self.lists:
@@ -144,7 +147,7 @@ class ThrottlesShown(Answer):
             yield from self._flow_lines()
 
     def _rate_lines(self) -> Iterator[str]:
-        together: defaultdict[tuple[int, str, str, bool, str], list[Where]] = defaultdict(list)
+        together: defaultdict[tuple[int, str, str, bool, str], list[BrokerOrDefault]] = defaultdict(list)
         for broker in self.brokers:
             for name, rate in broker.rates.items():
                 of = (THROTTLE_RATES.index(name), rate.value, rate.source, rate.in_force, self._by(rate.runs))
@@ -182,8 +185,9 @@ class ThrottlesShown(Answer):
             yield f"  and {more:,} more: --output json shows all of them"
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each value that is set or measured. The field `runs` has run ids separated by commas,
-        and is empty without a run.
+        """Yield a row for each rate, for each group in `held`, and for each throughput and lag.
+
+        The column `runs` has run ids separated by commas, and is empty without a run. An unknown value is None.
         """
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)
@@ -208,7 +212,7 @@ class ThrottlesShown(Answer):
         return [",".join(ids), ",".join(run.since for run in self._holders(ids))]
 
     def _by(self, ids: Sequence[str]) -> str:
-        """Return which runs set a value, and when they began."""
+        """Return as text the runs that set a value, and the times at which they began."""
         holders = [
             f"by run {run.run}{'' if run.owner is None else f' of {run.owner}'} since {run.since}"
             for run in self._holders(ids)
@@ -221,5 +225,5 @@ def _measured(kind: str, name: str, values: Mapping[str, int | None]) -> Iterato
         yield [kind, name, what, None if value is None else str(value), "", ""]
 
 
-def _indented(text: str) -> Iterator[str]:
-    return (f"  {line}".rstrip() for line in text.splitlines())
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}".rstrip() for line in lines)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-import typer
-
 from kquota.cli.connection import Recorded
-from kquota.cli.options import Output, StateDir, TableFormat
+from kquota.cli.options import Output, StateDir, TableFormat, flag, value
 
 EPILOG: Final = """Exit codes: 0 if shown; 8 if shown, but a rate or a list is unknown. kquota measures throughput
 from log end offsets. Over --zookeeper it is shown as unknown, because ZooKeeper does not store offsets.
@@ -23,13 +21,9 @@ class ShowOptions:
     """Show throttled brokers and topics, the runs that set the throttles, and the throughput."""
 
     connection: Recorded
-    topic: Annotated[list[str] | None, typer.Option("--topic", metavar="T,…", help="Show only these topics.")] = None
-    broker: Annotated[
-        list[str] | None, typer.Option("--broker", metavar="ID,…", help="Show only these brokers, by id.")
-    ] = None
-    sample: Annotated[
-        str, typer.Option("--sample", metavar="TIME", help="Time to measure throughput. 0: show only configs.")
-    ] = "3s"
-    no_sample: Annotated[bool, typer.Option("--no-sample", help="The same as --sample 0.")] = False
+    topic: Annotated[list[str] | None, value("topic", "T,…", "Show only these topics.")] = None
+    broker: Annotated[list[str] | None, value("broker", "ID,…", "Show only these brokers, by id.")] = None
+    sample: Annotated[str, value("sample", "TIME", "Time to measure throughput. 0: show only configs.")] = "3s"
+    no_sample: Annotated[bool, flag("no-sample", "The same as --sample 0.")] = False
     state_dir: StateDir = None
     output: TableFormat = Output.text

@@ -28,12 +28,14 @@ from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.terms import DYNAMIC_BROKER, THROTTLE_RATES, BrokerId, Default, ReplicaId, TopicPartition
 from kquota.throttle import actions
-from kquota.throttle.standing import Standing, Where
+from kquota.throttle.standing import BrokerOrDefault, Standing
 from kquota.throttle.throughput import MeasuredFlow
 
 
 def run(options: ShowOptions) -> ThrottlesShown:
-    """Run the command. Raises Refused for a topic or a broker that does not exist."""
+    """Return the selected throttles, and their throughput if it was measured. Raises Refused for a topic or a broker
+    that does not exist.
+    """
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
@@ -85,7 +87,7 @@ class Selection:
 
     @cached_property
     def _lists(self) -> list[Setting]:
-        """The lists to show. With only --broker, these are the lists that name one of the brokers."""
+        """The lists to show. With only `--broker`, these are the lists that name one of the brokers."""
         if self.brokers and not self.topics:
             wanted = set(self.brokers)
             return [
@@ -108,7 +110,7 @@ class Selection:
         )
 
     @cached_property
-    def _wanted(self) -> frozenset[Where] | None:
+    def _wanted(self) -> frozenset[BrokerOrDefault] | None:
         """The brokers whose rates are shown. None means all brokers and the broker defaults."""
         if self.brokers:
             return frozenset(self.brokers)
@@ -116,20 +118,20 @@ class Selection:
 
     @property
     def _measured(self) -> list[BrokerId]:
-        """The brokers to show: those with a rate, or with a replica of a partition in a list."""
+        """The brokers to show: those with a rate, and those in `_replicas`. With `--broker`, only the given brokers."""
         limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
         replicas = {broker for _, broker in self._replicas}
         return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
 
     @property
-    def _defaults(self) -> list[Where]:
-        """The broker defaults, if they have a rate."""
+    def _defaults(self) -> list[BrokerOrDefault]:
+        """The broker defaults, if they have a rate and the selection includes them."""
         return [where for where in self.standing.limits if isinstance(where, Default) and self._shows(where)]
 
-    def _shows(self, where: Where) -> bool:
+    def _shows(self, where: BrokerOrDefault) -> bool:
         return self._wanted is None or where in self._wanted
 
-    def _broker(self, where: Where) -> BrokerShown:
+    def _broker(self, where: BrokerOrDefault) -> BrokerShown:
         held = self.standing.limits.get(where, {}) if self._shows(where) else {}
         rates = {key: self._rate(where, key, held[key]) for key in THROTTLE_RATES if key in held}
         if isinstance(where, Default):
@@ -140,7 +142,7 @@ class Selection:
             flow = BrokerFlow(leader=leader, follower=follower, lag=measured.lag.get(where))
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
-    def _rate(self, where: Where, key: str, limit: StoredRate) -> RateShown:
+    def _rate(self, where: BrokerOrDefault, key: str, limit: StoredRate) -> RateShown:
         """Return a rate with the runs that set it. A static rate, or a rate in the broker defaults, has no runs."""
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:

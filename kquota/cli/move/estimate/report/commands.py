@@ -37,14 +37,17 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
     return (
         ("Check the move. Nothing is written.", (*execute, "--dry-run")),
         ("Start the move.", execute),
-        ("Show the progress. Exit code 8: the run is open. Exit code 0: no run is open.", ("kquota move status", *at)),
+        (
+            "Show the progress. Exit code 8: a run is open. Exit code 0: no run of a move is open.",
+            ("kquota move status", *at),
+        ),
         (
             f"Only if the move is too slow or affects clients: change the throttle. Replace {rate} with the new rate.",
             ("kquota throttle set", *at, *of_plan, f"--throttle {rate}"),
         ),
         (
             "Verify the move until the exit code is 0. Exit code 8: replicas are moving, or a throttle is not restored "
-            "yet. Exit code 0: all replicas are in sync, and the throttle is restored.",
+            "yet. Exit code 0: the moves have ended, and the throttle is restored.",
             ("kquota reassign-partitions", *at, *of_plan, "--verify"),
         ),
         (
@@ -59,5 +62,5 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
 
 
 def _words(*options: str) -> tuple[str, ...]:
-    """Return pairs of an option and its value, each pair as one word."""
+    """Return each option together with its value as one part, quoted for a shell."""
     return tuple(shlex.join(pair) for pair in zip(options[::2], options[1::2], strict=True))

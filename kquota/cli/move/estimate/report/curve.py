@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.pace.kip73 import Window
 from kquota.pace.share import Pace
@@ -15,18 +15,20 @@ from kquota.pace.waves import Waves
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""The maximum cost of a curve, so that its calculation takes only a few seconds. Each point is a simulation whose cost
-is the square of the number of links.
+"""The maximum cost of a curve with more than `_FEWEST` points, so that its calculation takes only a few seconds. The
+cost of a point is the sum, over all waves, of the square of the number of links from leader to destination, because
+each wave is simulated.
 """
 _FAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCurve:
-    """Throttles in bytes per second with their times in seconds, ascending.
+    """The curve: ascending throttles in bytes per second, each with its time in seconds (`points`).
 
-    `never` is the largest throttle that is too small. It is None if the write rates are unknown, and the times then
-    assume no writes. The plot ends at `widest` and `longest`, and contains `deadline` and `bounds` (label, bytes per
+    `seconds` is the time under `throttle`, or None if the move never finishes. `never` is the largest throttle that is
+    too small. It is None if a write rate is unknown, and the times then assume no writes. The plot ends at `widest` and
+    `longest`, and contains `deadline` (None if it is not given or outside the plot) and `bounds` (label, bytes per
     second). `beyond` names the limits outside the plot.
     """
 
@@ -41,7 +43,7 @@ class ThrottleCurve:
     longest: float
 
 
-def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
+def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> ThrottleCurve:
     """Return the curve of a move that copies something."""
     never, throttle = pace.least_throttle, pace.throttle
     # If the move never finishes under this throttle, the plot shows higher throttles, under which the move finishes.
@@ -66,7 +68,9 @@ def curve(pace: Pace | Waves, asked: Limits, window: Window) -> ThrottleCurve:
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Yield the points of the curve. Points are close together just above `never`, because the curve is steep there."""
+    """Yield the points of the curve whose time is known. Points are close together just above `never`, because the
+    curve is steep there.
+    """
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200
@@ -81,7 +85,7 @@ def _seconds(pace: Pace | Waves) -> float | None:
     return pace.seconds_without_writes if pace.feasible is None else pace.seconds
 
 
-def _beyond(asked: Limits, deadline: float | None, bounds: Sequence[tuple[str, float]]) -> Iterator[str]:
+def _beyond(asked: EstimateLimits, deadline: float | None, bounds: Sequence[tuple[str, float]]) -> Iterator[str]:
     if asked.deadline is not None and deadline is None:
         yield f"the deadline, {human_duration(asked.deadline)}"
     yield from (label for label, _ in bounds)

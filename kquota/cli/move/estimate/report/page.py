@@ -15,7 +15,7 @@ from kquota.cli.contract import say
 from kquota.cli.formats import printable
 from kquota.cli.keeping_up import named_wave, why_never
 from kquota.cli.move.estimate.answer import Estimate
-from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.plots import must_be_installed
@@ -24,6 +24,7 @@ from kquota.cli.move.estimate.running import running_words
 from kquota.cli.move.estimate.text import writes_from
 from kquota.cli.move.estimate.verdict import UNFOLLOWED
 from kquota.cli.move.log_dir_time import time_lines
+from kquota.cli.suggestion import readable_again
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 from kquota.reassign.plan import Plan
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 GENERATOR: Final = "kquota move estimate"
-"""The generator in the head of a page. kquota overwrites a file only if it is empty or has this generator."""
+"""The generator in the head of a page. kquota overwrites only a file that is empty or has this generator."""
 _ROWS: Final = 20
 """The maximum number of rows in a table."""
 _FUNCTIONS: Final = (
@@ -71,9 +72,9 @@ def page(ticket: Ticket) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A requested page: its path, its plan, and the options that name the cluster.
+    """A requested page: its path, the name of the plan, and the options that name the cluster.
 
-    `runnable` is true if reassign-partitions accepts the plan. That requires Kafka's JSON.
+    `runnable` is true if the plan is Kafka's JSON, the only format that reassign-partitions accepts.
     """
 
     path: Path
@@ -86,13 +87,13 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     """Return the requested page, or None if no page is requested. Call this function before the job, to report errors
     early.
 
-    Raises Invalid for a path that cannot hold a page, Refused if a library is missing.
+    Raises Invalid for a path that cannot hold a page, and Refused if a library is missing.
     """
     if path is None:
         return None
     must_be_writable(path, GENERATOR)
     # A plan from a pipe cannot be read again under its name.
-    named = str(plan) if plan.is_file() else commands.PIPED
+    named = readable_again(plan) or commands.PIPED
     return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
 
 
@@ -105,7 +106,7 @@ def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
     return replace(wanted, plan=plan.name, runnable=False)
 
 
-def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str]) -> None:
+def write(wanted: Wanted, answer: Estimate, asked: EstimateLimits, remarks: Iterable[str]) -> None:
     """Write the page, and report its path on stderr. Raises Refused if the page cannot be written.
 
     `remarks` are the notes and warnings about the inputs.
@@ -125,7 +126,7 @@ def write(wanted: Wanted, answer: Estimate, asked: Limits, remarks: Iterable[str
 
 
 def must_be_writable(path: Path, generator: str) -> None:
-    """Raise Refused if a library is missing, Invalid for a path that cannot hold a page."""
+    """Raise Refused if a library is missing, and Invalid for a path that cannot hold a page."""
     must_be_installed()
     local_files.check_report(path, generator)
 
@@ -140,7 +141,7 @@ def environment(package: str, functions: Iterable[Callable[..., object]]) -> Env
     """Return the Jinja environment with the templates of a package and the shared templates. Templates call `functions`
     by name.
 
-    Templates escape every value. An unknown name raises an error.
+    Templates escape every value that is not marked as HTML. An unknown name in a template raises an error.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

@@ -21,7 +21,8 @@ from kquota.sizes.replica import BrokerBytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# matplotlib writes colors as numbers. These are placeholders for the colors of the page in its light and dark scheme.
+# matplotlib writes colors as numbers, so these are placeholders. `_inline` replaces them with the colors of the page,
+# which depend on its light or dark scheme.
 _INK, _FAINT, _GRID = "#000001", "#000002", "#000003"
 _FIRST, _SECOND, _THIRD, _STOP = "#000004", "#000005", "#000006", "#000007"
 _OF_THE_PAGE: Final = {
@@ -129,8 +130,8 @@ def spent(shares: Sequence[Share]) -> Plot:
 
 
 def time(curve: ThrottleCurve, band: Band | None) -> Plot:
-    """Draw the expected time against the throttle, with the zone where the move never finishes and the operator's
-    limits.
+    """Draw the expected time against the throttle, with the zone where the move never finishes, the 90 % band (unless
+    it is None) and the operator's limits.
     """
     with _plot("time", "Expected time against the throttle") as drawing:
         axes, (unit, scale) = drawing.axes, _unit(curve.widest)
@@ -158,15 +159,16 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
         axes.set(xlim=(0, curve.widest / scale), ylim=(0, curve.longest), xlabel=f"throttle ({unit}/s)")
         axes.set_ylabel("expected time")
         axes.grid(axis="x")
-        _times(axes, curve.longest)
+        axes.set_yticks(*_ticks(curve.longest))
         drawing.legend(2)
     return drawing.plot
 
 
 def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
-    """Draw the throughput of a run in steps until `end` seconds, with its throttle if it has one.
+    """Draw the throughput of a run in steps until `end` seconds, and the throttles of the run, if any.
 
-    `readings` has the end and the rate of each interval, `throttles` the start and the rate of each throttle.
+    `readings` has the end and the rate of each interval, and must not be empty. `throttles` has the start and the rate
+    of each throttle. Times are in seconds since the start of the run, rates in bytes per second.
     """
     with _plot("course", "Throughput of the run over time") as drawing:
         axes = drawing.axes
@@ -242,7 +244,7 @@ def _plot(name: str, title: str) -> Iterator[_Drawing]:
 
 
 def _inline(svg: str, name: str, title: str) -> Plot:
-    """Return an SVG file as an element of a page, with unique ids and the page's colors, and without links."""
+    """Return the drawing in an SVG file as a plot for a page, with ids that are unique there, and the page's colors."""
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
     assert view and inside
@@ -262,7 +264,10 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Draw two bars for each broker, with their values if there is room. Return the bytes in one unit of the axis."""
+    """Draw two bars for each broker, with their values if there is room. Return the bytes in one unit of the axis.
+
+    The axis also has room for the values in `more`.
+    """
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
@@ -290,13 +295,8 @@ def _unit(most: float) -> tuple[str, float]:
     return next(((unit, size) for unit, size in units.items() if most >= size), ("B", 1.0))
 
 
-def _times(axes: Axes, longest: float) -> None:
-    """Put ticks at round times, for example every 15 minutes."""
-    axes.set_yticks(*_ticks(longest))
-
-
 def _ticks(longest: float) -> tuple[list[float], list[str]]:
-    """Return ticks at round times up to `longest` seconds, and their labels."""
+    """Return ticks at round times up to `longest` seconds, for example every 15 minutes, and their labels."""
     days = -(-longest // (6 * 86400)) * 86400
     step = next((float(step) for step in _SECONDS if longest / step <= 6), days)
     ticks = [step * n for n in range(int(longest / step) + 1)]

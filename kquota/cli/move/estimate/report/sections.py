@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import Final
 
 from kquota.cli.move.estimate.answer import Estimate
-from kquota.cli.move.estimate.limits import Limits
+from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import Outlook
 from kquota.cli.move.estimate.report import plots
-from kquota.cli.move.estimate.report.curve import curve
+from kquota.cli.move.estimate.report.curve import ThrottleCurve, curve
 from kquota.cli.move.estimate.report.plots import Plot
 from kquota.list_text import named_brokers
 from kquota.measure import counted
 from kquota.pace.disk_space import Room, disks
-from kquota.pace.share import Pace, Share, Side
-from kquota.pace.waves import Waves
+from kquota.pace.share import Share, Side
 from kquota.sizes.replica import Moved
 
 _NAMES: Final = 10
@@ -37,7 +36,7 @@ class Ticket:
     """
 
     answer: Estimate
-    asked: Limits
+    asked: EstimateLimits
     moved: Moved
     plan: str
     cluster: tuple[str, ...]
@@ -48,8 +47,8 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Bytes on brokers before and after the move. The plot shows the `shown` brokers that change most, and `brokers` is
-    the number of all brokers.
+    """Bytes on brokers before and after the move. The plot shows at most `_MOST` brokers, those that change most.
+    `shown` is the number of brokers in the plot, and `brokers` is the number of all brokers.
 
     `least_disk` is the size of the smallest disk, or None if no size is known. `disks_outside` is true if the disks are
     too large for the plot.
@@ -65,7 +64,8 @@ class Stored:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
     """Bytes that brokers send and receive, and how their throttles are used. `spent` is None if the write rates are
-    unknown.
+    unknown. If the move can never finish, some of them may be unknown: `spent` then leaves out the sides of brokers
+    with unknown rates, and `unknown` is the number of these sides.
 
     `slowest` has each side of a broker with the seconds until it finishes, or None without an expected time. The
     bottleneck is first.
@@ -73,17 +73,8 @@ class Carried:
 
     bytes: Plot
     spent: Plot | None
+    unknown: int
     slowest: tuple[tuple[Share, float | None], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """The expected time under other throttles. `never` and `beyond` are the same as in `ThrottleCurve`."""
-
-    plot: Plot
-    never: float | None
-    beyond: tuple[str, ...]
-    others: tuple[Pace | Waves, ...]
 
 
 def stored(ticket: Ticket) -> Stored:
@@ -105,55 +96,55 @@ def stored(ticket: Ticket) -> Stored:
 
 
 def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """Return each volume that receives copies, with the bytes left when it is fullest. The volume with the fewest bytes
-    left is first.
+    """Return each disk of known size that receives copies, with the bytes left when it is fullest. The disk with the
+    fewest bytes left is first.
     """
     return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
 
 
 def unchecked(found: Outlook, most: int) -> str:
-    """Return the brokers with unknown disk sizes as text, at most `most` of them by name. Return empty text if there
-    are none.
+    """Return the brokers with unknown disk sizes as text, at most `most` of them with their ids. Return empty text if
+    there are none.
     """
     unknown = {room.broker for room in found.rooms if room.usable is None}
     return named_brokers(unknown, most) if unknown else ""
 
 
 def carried(answer: Estimate) -> Carried:
-    """Return the plots, and the sides of all brokers: the bottleneck first, then the slowest."""
+    """Return the plots, and the sides of all brokers: the bottleneck first, then the others from slow to fast."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
         return pace.ends.get((share.broker, share.side))
 
     def takes(share: Share) -> tuple[bool, float, int]:
-        """The sort key of a side. If write rates are unknown, the key assumes that nothing is written."""
+        """The sort key of a side: whether it is the bottleneck, its time, and its broker.
+
+        The time is the expected time, or the least time if the expected time is unknown. For a side that never
+        finishes, the time is infinite.
+        """
         seconds = share.least_seconds if (end := done(share)) is None else end
         return share == pace.bottleneck, math.inf if share.finishes is False else seconds, -share.broker
 
     slowest = sorted(pace.shares, key=takes, reverse=True)
     brokers = list(dict.fromkeys(share.broker for share in slowest))[:_MOST]
-    spent = sorted(slowest[:_MOST], key=lambda share: (share.broker, share.side is Side.DESTINATION))
+    drawn = sorted(slowest[:_MOST], key=lambda share: (share.broker, share.side is Side.DESTINATION))
+    known = [share for share in drawn if share.needed is not None]
     return Carried(
         bytes=plots.carried([share for share in pace.shares if share.broker in brokers]),
-        spent=None if pace.feasible is None else plots.spent(spent),
+        spent=None if pace.feasible is None else plots.spent(known),
+        unknown=len(drawn) - len(known),
         slowest=tuple((share, done(share)) for share in slowest),
     )
 
 
-def times(ticket: Ticket) -> Times:
-    """Return the curve, and the same move under some other throttles."""
-    answer = ticket.answer
-    shown = curve(answer.verdict.judged, ticket.asked, answer.verdict.window)
-    return Times(
-        plot=plots.time(shown, answer.outlook.band),
-        never=shown.never,
-        beyond=shown.beyond,
-        others=answer.throttles,
-    )
+def times(ticket: Ticket) -> tuple[Plot, ThrottleCurve]:
+    """Return the plot and the curve of the expected time under other throttles."""
+    found = curve(ticket.answer.verdict.judged, ticket.asked, ticket.answer.verdict.window)
+    return plots.time(found, ticket.answer.outlook.band), found
 
 
 def sources(answer: Estimate) -> list[str]:
-    """Return the source of the sizes: its kind, and the names of the first files."""
+    """Return the source of the sizes: its kind, the names of the first files, and the number of other files, if any."""
     more = len(answer.sizes.names) - _NAMES
     return [answer.sizes.source, *answer.sizes.names[:_NAMES], *([counted(more, "more file")] if more > 0 else [])]

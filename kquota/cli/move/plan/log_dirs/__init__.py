@@ -1,1 +1,1 @@
-"""The option --balance-log-dirs of `move plan`."""
+"""The option `--balance-log-dirs` of `move plan`."""

@@ -40,10 +40,10 @@ class ReplicasShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlanned(Part):
-    """A log dir before and after the moves and the copies that are already under way.
+    """A log dir before and after the moves of the plan and the copies that are already under way.
 
-    `incoming` is the bytes that all of these copy into it. `closed` is the reason why the plan ignores
-    the log dir, or None. `disk` is None if it is unknown.
+    `incoming` is the number of bytes that both together still copy into the log dir. `closed` is the reason why the
+    plan ignores the log dir, or None. `disk` is None if it is unknown.
     """
 
     log_dir: str
@@ -56,7 +56,7 @@ class LogDirPlanned(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirPlan(Answer):
-    """The answer for one broker. `plan`, `rollback` and `time` are None if there is nothing to do.
+    """The answer for one broker. `plan`, `rollback` and `time` are None if no replica moves.
 
     `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
     """
@@ -91,7 +91,7 @@ def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cord
         rollback=found.rollback if found.moves else None,
         bytes=found.bytes,
         least=LeastShown(bytes=least.bytes, forced=least.forced, lack=least.lack, excess=least.excess),
-        ratio=found.ratio,
+        ratio=found.least.ratio(found.bytes),
         band=BandShown(low=band.low, mean=band.mean, high=band.high),
         disk_limit=float(goal.disk_limit),
         moves=tuple(

@@ -10,7 +10,7 @@ from typing import Final
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.log_dir_time import time_lines
-from kquota.cli.move.plan.explanation import FIRST, percent, show, then
+from kquota.cli.move.plan.explanation import FIRST, percent, share_of_least, show, then
 from kquota.cli.move.plan.plan_file import UNSAVED, saving
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
@@ -26,10 +26,10 @@ _NAMED: Final = 5
 def explain_log_dirs(
     found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables. `everything` shows all moves, not only the first
-    `FIRST`.
+    """Print the explanation: the answer first, then the tables.
 
-    `file` is the file that receives the plan from stdout, or None if `plan_file` found none.
+    Unless `everything` is true, only the first `FIRST` moves are shown. `file` is the file that receives the plan from
+    stdout, or None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
@@ -51,7 +51,10 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes that a plan must copy to reach the goal."""
+    """Yield the cost of the plan, and the lower bound on the bytes of every plan that reaches the goal.
+
+    A lower bound of 0 is left out. If no replica moves, yield only a line that says so.
+    """
     if not found.moves:
         if found.left or _outside(found):
             yield f"no plan: kquota found no replica of broker {found.broker} to move"
@@ -62,25 +65,27 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
             f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
             f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
         )
-    if found.moves and found.ratio is not None:
+    ratio = found.least.ratio(found.bytes)
+    if found.moves and ratio is not None:
         term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
-        missed = ", because it does not reach the band" if found.ratio < 1 else ""
         yield (
             f"a plan that reaches the goal must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs "
-            f"{term} the band). This plan copies {found.ratio:.3f} times that{missed}"
+            f"{term} the band). {share_of_least(ratio)}"
         )
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band or the log dirs that stay outside it, the log dirs and replicas that the plan ignores, and the log
-    dirs without a check of the disk space.
+    """Yield the band, and warnings about log dirs and replicas.
+
+    The warnings name log dirs that stay outside the band, replicas and log dirs that the plan ignores, and log dirs
+    whose disk space is not checked.
     """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
     if outside := _outside(found):
         yield (
-            f"warning: {few(outside, _NAMED)}: outside the band ({wanted}): no single move helps, "
-            "because of the sizes of replicas, the disks or --topics"
+            f"warning: {few(outside, _NAMED)} {'stays' if len(outside) == 1 else 'stay'} outside the band ({wanted}): "
+            "no single move helps, because of the sizes of replicas, the disks or --topics"
         )
     else:
         used = "log dir that the plan uses" if any(change.closed for change in found.dirs) else "log dir"
@@ -105,7 +110,7 @@ def _outside(found: LogDirsPlanned) -> list[str]:
 
 def _moves_table(moves: Iterable[LogDirMove]) -> list[str]:
     rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in moves]
-    return aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3]).splitlines()
+    return aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3])
 
 
 def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
@@ -122,4 +127,4 @@ def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
         for change in found.dirs
     ]
     heads = ("log dir", "replicas", "bytes", "to copy in", "disk", "disk at worst", "")
-    return aligned(rows, heads, left=[0, 6]).splitlines()
+    return aligned(rows, heads, left=[0, 6])

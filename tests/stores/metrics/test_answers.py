@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from kquota.stores.answers import NoAnswer, pieces
+from kquota.stores.metrics.answers import NoAnswer, pieces
 
 LARGEST = 2**20
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -10,10 +10,10 @@ import pytest
 
 from kquota.errors import Invalid, Unreachable
 from kquota.quota.usage import BucketUse, QuotaBucket
-from kquota.stores.broker_metrics import BrokerMetrics
-from kquota.stores.prometheus import history, parsed, read, server
+from kquota.stores.metrics.broker_metrics import BrokerMetrics
+from kquota.stores.metrics.prometheus import history, parsed, read, server
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
-from tests.stores.prometheus_server import Series, serving
+from tests.stores.metrics.prometheus_server import Series, serving
 
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 CLIENT = QuotaBucket(key=PRODUCER_BYTE_RATE, user="ann b", client_id="both")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
-from kquota.reassign.throttle import Taken, passed_on, restored_value, take
+from kquota.reassign.restoring import passed_on, restored_value, take
+from kquota.reassign.run import Taken
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, merge, without

@@ -13,14 +13,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kquota.errors import Invalid
+from kquota.measure import counted
 
 _PIECE: Final = 2**18
 
 
 class NoAnswer(Exception):
-    """A request failed, or its answer was an HTTP error, truncated, too large or too slow. The message is the reason.
+    """A request failed or was answered with an HTTP error, or the answer was truncated, too large or too slow.
 
-    `body` is the beginning of the body of an HTTP error. It is empty for other errors.
+    The message is the reason. `body` is the beginning of the body of an HTTP error. It is empty for other errors.
     """
 
     def __init__(self, why: object, body: bytes = b"") -> None:
@@ -70,7 +71,9 @@ def must_be_url(text: str, named: str, example: str) -> None:
     except ValueError:
         valid = False
     if not valid or not text.isprintable() or " " in text:
-        raise Invalid(f"{named} {text!r} is not an http or https URL. Write it like {example}")
+        # Text before an @ may be a login, which the message must not repeat.
+        given = named if "@" in text else f"{named} {text!r}"
+        raise Invalid(f"{given} is not an http or https URL. Write it like {example}")
     if parts.username is not None or parts.password is not None:
         raise Invalid(f"{named}: the URL contains a login, which other users can read on the command line. Remove it")
 
@@ -91,7 +94,7 @@ def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:
                     raise NoAnswer(f"the answer has more than {largest >> 20} MiB")
                 yield piece
             if not watch.over and answer.length:
-                raise NoAnswer(f"the answer ended {answer.length:,} bytes early")
+                raise NoAnswer(f"the answer ended {counted(answer.length, 'byte')} early")
         except urllib.error.HTTPError as error:
             raise NoAnswer(error, _page(error)) from error
         except (OSError, HTTPException, ValueError) as error:

@@ -1,4 +1,7 @@
-"""Translates the login to a cluster into settings of kafka-python."""
+"""Translates the login to a cluster into settings of kafka-python.
+
+Import `stores.admin` first, because without it, kafka-python imports all its packages.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, Final
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from kquota.stores.login.oauth import Token, Tokens
+from kquota.stores.login.oauth import Token, TokenFile, Tokens
 from kquota.stores.login.security import Kerberos, Password, Security
 
 _EARLY_SECONDS: Final = 30.0
@@ -56,7 +59,8 @@ def _scram_name(name: str) -> str:
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
     """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds.
 
-    A token of unknown expiry is used for every connection.
+    If the expiry is unknown, a token from an identity provider or a pipe is used for every connection, and a regular
+    file is read for each connection.
     """
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
@@ -66,12 +70,17 @@ class _Provider(AbstractTokenProvider):  # type: ignore[misc]
         self._token: Token | None = None
 
     def token(self) -> str:
-        now = time.time()
-        if self._token is None or (self._token.expires is not None and self._token.expires - _EARLY_SECONDS < now):
+        if self._token is None or self._may_be_over(self._token):
             from kquota.stores.login import tokens  # imported here: urllib.request takes 40 ms
 
             self._token = tokens.token(self._wanted, self._security.context)
         return self._token.value
+
+    def _may_be_over(self, token: Token) -> bool:
+        if token.expires is None:
+            # A pipe is read only once, because a second read could wait forever.
+            return isinstance(self._wanted, TokenFile) and self._wanted.path.is_file()
+        return token.expires - _EARLY_SECONDS < time.time()
 
     def extensions(self) -> dict[str, str]:
         return dict(self._wanted.extensions)

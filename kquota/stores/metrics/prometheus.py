@@ -13,15 +13,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
-from kquota.stores import answers
-from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
+from kquota.stores.metrics import answers
+from kquota.stores.metrics.broker_metrics import BrokerMetrics, Sample, metrics_of
 
 _NAMES: Final = (
     "(?i).*_(byte_rate|request_time|mutation_rate|throttle_time|tokens)"
     "|kafka_server_app_info_.*|kafka_controller_controllereventmanager_.*"
 )
-"""A PromQL regular expression for the metrics that `broker_metrics` knows, except the produce times. It must match the
-whole name.
+"""A PromQL regular expression for the metrics that `broker_metrics` knows, except the produce times. Prometheus matches
+the whole name.
 """
 _EXAMPLE: Final = "http://prometheus:9090?job=kafka"
 _MOST_BYTES: Final = 64 * 2**20
@@ -68,9 +68,9 @@ def server(text: str, named: str) -> PrometheusServer:
 
 
 def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
-    """Return the newest metrics of all brokers, or one error if the server does not answer or has no metrics.
+    """Return the newest metrics of all brokers, or one error if the server gives no valid answer or has no metrics.
 
-    Raises Invalid if the brokers belong to several clusters.
+    Raises Invalid if a broker is listed twice.
     """
     newest: list[BrokerMetrics] = []
     try:
@@ -89,7 +89,7 @@ def history(
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
     """Yield the metrics of all brokers at every step from `begin` to `end` that has samples.
 
-    Raises Unreachable if there is no valid answer, and Invalid if the brokers belong to several clusters.
+    Raises Unreachable if there is no valid answer, and Invalid if a broker is listed twice.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))
@@ -110,7 +110,8 @@ def _asked(
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
     except answers.NoAnswer as error:
-        raise Unreachable(f"{of.address}: Prometheus did not answer ({_why(error)}). Check the URL") from error
+        words = f"kquota could not read the metrics from Prometheus ({_why(error)}). Check the URL"
+        raise Unreachable(f"{of.address}: {words}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreachable(f"{of.address}: the answer is not from Prometheus. Check the URL") from error
 
@@ -123,7 +124,9 @@ def _why(error: answers.NoAnswer) -> str:
 
 
 class _ReadSeries:
-    """The series of an answer. Each series is packed as soon as it is read, because JSON takes ten times the memory."""
+    """The series of an answer. Each series is packed as soon as it is decoded, because JSON objects take ten times the
+    memory.
+    """
 
     def __init__(self) -> None:
         self.labels: list[dict[str, str]] = []
@@ -146,7 +149,7 @@ class _ReadSeries:
             numbers.append(len(self.labels))
             values.append(_float(value))
             if len(self._at) > _MOST_TIMES:
-                raise ValueError(f"the answer has more than {_MOST_TIMES:,} times")
+                raise ValueError(f"the answer has more than {_MOST_TIMES:,} timestamps")
         self.labels.append(labels)
         return _KEPT
 
@@ -193,7 +196,7 @@ def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[
     twice = [name for name, count in Counter(one.broker for one in brokers).items() if count > 1]
     if twice:
         raise Invalid(
-            f"{of.address}: broker {twice[0]} is listed twice, so the series are from several clusters. "
-            f"Add a label of this cluster to the URL, for example {_EXAMPLE}"
+            f"{of.address}: broker {twice[0]} is listed twice, so the series are from several clusters or scrape jobs. "
+            f"Add a label to the URL that selects one of them, for example {_EXAMPLE}"
         )
     return brokers

@@ -150,9 +150,9 @@ def unescaped(text: str) -> str:
 
 
 def _queue(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of EventQueueTimeMs, or None for another metric and for NaN.
+    """Return the 99th percentile of EventQueueTimeMs, or None for another metric or an unusable value.
 
-    The metric has its default names, or those of the exporter's example configuration.
+    The exporter gives the metric a default name, or the name from the exporter's example configuration.
     """
     labels = sample.labels
     by_label = name.endswith("_99thpercentile") and labels.get("name", "").lower().startswith(_QUEUE)
@@ -161,9 +161,9 @@ def _queue(name: str, sample: Sample) -> float | None:
 
 
 def _produce(name: str, sample: Sample) -> float | None:
-    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric and for NaN.
+    """Return the 99th percentile of TotalTimeMs of produce requests, or None for another metric or an unusable value.
 
-    The metric has the same two kinds of names as in `_queue`.
+    The exporter gives the metric the same two kinds of names as in `_queue`.
     """
     labels = sample.labels
     if labels.get("request", "").lower() != "produce":

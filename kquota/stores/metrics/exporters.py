@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kquota import bounded
 from kquota.errors import Invalid, Unreachable
-from kquota.stores import answers
-from kquota.stores.broker_metrics import BrokerMetrics, Sample, metrics_of
+from kquota.stores.metrics import answers
+from kquota.stores.metrics.broker_metrics import BrokerMetrics, Sample, metrics_of
 
 _WANTED: Final = re.compile(
     rb"_(?:byte_rate|request_time|mutation_rate|throttle_time|tokens|99thpercentile)\{|eventqueuetime|app_info_"
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 16
 _MOST_LABELS: Final = 100
 """The maximum number of labels in a line. Many short labels take more than eight times their length in memory."""
 _LONGEST_KEPT: Final = 100
-"""The maximum length of the labels in the cache, in characters. It limits the memory of the cache to about 20 MB."""
+"""The cache keeps only labels of at most this many characters for each line, so that it takes at most about 20 MB."""
 
 
 def urls(text: str, named: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def urls(text: str, named: str) -> tuple[str, ...]:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each, in order.
+    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each exporter.
 
     Raises Invalid if two exporters report the same broker.
     """
@@ -71,16 +71,18 @@ def _read(url: str) -> BrokerMetrics | Unreachable:
     try:
         return parsed(answers.pieces(url, _MOST_BYTES, _SECONDS), urlsplit(url).netloc)
     except answers.NoAnswer as error:
-        return Unreachable(f"{url}: no metrics ({error}). Check that the exporter is running")
+        return Unreachable(
+            f"{url}: kquota could not read the metrics ({error}). Check the URL, and that the exporter is running"
+        )
     except ValueError as error:
-        return Unreachable(f"{url}: no metrics ({error}). Check the URL")
+        return Unreachable(f"{url}: kquota could not read the metrics ({error}). Check the URL")
 
 
 def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
     """Parse the answer of an exporter, piece by piece. `where` is the name of a broker that does not report its id.
 
-    A line that is not in the text format is counted and left out, because it can contain a name that a client has
-    chosen. Raises ValueError for a line that is too long, or if there are invalid lines and no quota metrics.
+    A line that is not in the text format is counted and left out, because a client can choose a name that makes its
+    line invalid. Raises ValueError for a line that is too long, or if there are invalid lines and no quota metrics.
     """
     unread = 0
 
@@ -124,7 +126,7 @@ def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @lru_cache(maxsize=128)
 def _is_wanted(begin: bytes) -> bool:
-    """Return whether a line that begins with this name, and with `{` if it has labels, is parsed."""
+    """Return True if lines with this beginning are parsed: the name, followed by `{` if the lines have labels."""
     return begin[:1] != b"#" and _WANTED.search(begin) is not None
 
 

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from kquota.errors import Invalid, Unreachable
 from kquota.quota.usage import BucketUse, QuotaBucket, joined
-from kquota.stores.exporters import parsed, read, sample_of, urls
+from kquota.stores.metrics.exporters import parsed, read, sample_of, urls
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
 DEFAULT_NAMES = b"""# HELP kafka_server_Produce_byte_rate Attribute
@@ -118,6 +118,9 @@ WRONG = {
     "a control character": "http://h/\x1b[2J",
     "nothing": ", ,",
     "a login": "http://me:secret@h/",
+    "a login before an invalid port": "http://me:secret@h:bad",
+    "a login without a scheme": "me:secret@h:7071",
+    "a login with a slash": "http://me:secret/7@h",
 }
 
 

@@ -1,0 +1,228 @@
+"""Consumer groups whose lag grows: a signal that copies take disk or network time from consumers.
+
+A group commits its offsets only now and then, so its lag grows until the next commit even if the group keeps up. The
+lag at a commit is known only within bounds. Only growth that these bounds prove counts, and only if the group has kept
+up with as many records before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from kquota.terms import TopicPartition
+
+READ_SECONDS: Final = 10.0
+"""The time between two readings of the offsets."""
+LEAST_SECONDS: Final = 30.0
+"""Growth over a shorter time does not count."""
+SHOWN_SECONDS: Final = 75.0
+"""The time in which kquota certainly finds a group that leaves half of the new records unread."""
+LONGEST_SECONDS: Final = 180.0
+"""A commit older than this no longer counts."""
+LEAST_SHARE: Final = 0.1
+"""The lag grows if at least this share of the new records is certainly unread. A group that leaves a fifth unread is
+found after about two minutes, because the bounds of its lag become less important with time.
+"""
+LEAST_RECORDS: Final = 100
+"""Growth by fewer records does not count."""
+MORE: Final = 1.1
+"""Growth does not count if records arrive at more than this multiple of the rate with which the group has kept up."""
+LATE: Final = 1.5
+LEAST_LATE_SECONDS: Final = 22.0
+"""A commit is late if it comes after more than `LEAST_LATE_SECONDS`, and after more than `LATE` times the time between
+the two previous commits. The group has then paused and catches up, so its lag is not compared with the lag from before
+the pause.
+"""
+
+
+class GroupOffsets(NamedTuple):
+    """The committed offset of a group in a partition, and the end of the partition for consumers."""
+
+    committed: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsReading:
+    """The offsets of consumer groups. `at` is the time of the reading in seconds of a monotonic clock.
+
+    `unread` is the number of known groups whose offsets are missing, for example because this user may not read them.
+    `unlisted` is the number of brokers that have not listed their groups.
+    """
+
+    at: float
+    groups: Mapping[str, Mapping[TopicPartition, GroupOffsets]]
+    unread: int = 0
+    unlisted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowingLag:
+    """The certain growth of a group's lag in offsets, and the seconds in which it grew."""
+
+    group: str
+    records: int
+    seconds: float
+
+
+class _Commit(NamedTuple):
+    """A commit that a reading has found. The lag at the commit was from `least` to `most`, and `end` is from the
+    reading.
+    """
+
+    at: float
+    least: int
+    most: int
+    end: int
+
+
+class _GroupPartition(NamedTuple):
+    """The last offsets of a group in a partition, its commits, and the seconds between the last two of them."""
+
+    at: float
+    offsets: GroupOffsets
+    commits: tuple[_Commit, ...] = ()
+    rhythm: float = 0.0
+
+
+_GroupPartitions: TypeAlias = Mapping[TopicPartition, _GroupPartition]
+
+
+class _Course(NamedTuple):
+    """The sums over the partitions of a group, from the first to the last commit of each: the new records (`written`),
+    their `rate` per second, and the bounds of the growth of the lag (`least` and `most`). `seconds` is the longest of
+    these times. `latest_rate` and `latest` (the probable growth) are for about the last `LEAST_SECONDS`.
+    """
+
+    seconds: float
+    written: int
+    rate: float
+    latest_rate: float
+    least: int
+    most: int
+    latest: int
+
+    @property
+    def has_grown(self) -> bool:
+        """True if the lag has certainly grown."""
+        needed = max(LEAST_RECORDS, LEAST_SHARE * self.written, READ_SECONDS * self.rate)
+        return self.seconds >= LEAST_SECONDS and self.least >= needed
+
+    @property
+    def still_grows(self) -> bool:
+        """True if the lag has probably also grown in about the last `LEAST_SECONDS`."""
+        return self.latest > LEAST_SHARE * LEAST_SECONDS * self.latest_rate
+
+    @property
+    def keeps_up(self) -> bool:
+        """True if the lag has certainly not grown by more than `LEAST_SHARE` of the new records."""
+        return self.seconds >= LEAST_SECONDS and self.most <= LEAST_SHARE * self.written
+
+
+class _Kept(NamedTuple):
+    """The highest rate, in records per second, with which a group has kept up. If `certain` is False, kquota only
+    assumes that the group has kept up, because the throttle was the lowest one.
+    """
+
+    rate: float = 0.0
+    certain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLags:
+    """The commits since the last decrease of the throttle, and in `kept` the rate with which each group has kept up."""
+
+    at: float | None = None
+    partitions: Mapping[str, _GroupPartitions] = field(default_factory=dict)
+    kept: Mapping[str, _Kept] = field(default_factory=dict)
+
+    def forgotten(self) -> GroupLags:
+        """Return the state after a decrease of the throttle, without the commits, which do not show its effect."""
+        return GroupLags(kept=self.kept)
+
+    def after(self, reading: OffsetsReading, *, lowest: bool) -> tuple[GroupLags, tuple[GrowingLag, ...]]:
+        """Return the state after a reading, and the lags that grow, largest first.
+
+        `lowest` means that the throttle is the lowest one. kquota then assumes that a group keeps up, unless its lag
+        has certainly grown. A group that is returned under the lowest throttle is too slow whatever the throttle is.
+        Its lag counts again only after the group has kept up.
+        """
+        late = 0.0 if self.at is None else LEAST_LATE_SECONDS / READ_SECONDS * (reading.at - self.at)
+        partitions: dict[str, _GroupPartitions] = {}
+        kept = dict(self.kept)
+        growing = []
+        for group in sorted(self.partitions.keys() | reading.groups.keys()):
+            known, now = self.partitions.get(group, {}), reading.groups.get(group, {})
+            unseen = {
+                one: was for one, was in known.items() if one not in now and reading.at - was.at <= LONGEST_SECONDS
+            }
+            seen = {one: _after(known.get(one), offsets, reading.at, late) for one, offsets in now.items()}
+            partitions[group] = {**unseen, **seen}
+            course = _course(partitions[group], reading.at)
+            grown = course is not None and course.has_grown
+            before = kept.get(group, _Kept())
+            if course is not None and grown and course.still_grows:
+                if max(course.rate, course.latest_rate) <= MORE * before.rate:
+                    growing.append(GrowingLag(group=group, records=course.least, seconds=course.seconds))
+                    if lowest:
+                        kept[group] = _Kept(certain=True)
+            elif course is not None and course.keeps_up:
+                kept[group] = _Kept(max(course.rate, before.rate if before.certain else 0.0), True)
+            elif lowest and not grown and not before.certain:
+                kept[group] = _Kept(max(before.rate, _written(known, now, reading.at)))
+        state = GroupLags(
+            at=reading.at, partitions={group: those for group, those in partitions.items() if those}, kept=kept
+        )
+        return state, tuple(sorted(growing, key=lambda one: (-one.records, one.group)))
+
+
+def _after(was: _GroupPartition | None, now: GroupOffsets, at: float, late: float) -> _GroupPartition:
+    """Return the partition after a reading. If offsets have become lower, or if the new commit is late, the earlier
+    commits do not count.
+    """
+    if was is None or now.committed < was.offsets.committed or now.end < was.offsets.end:
+        return _GroupPartition(at, now)
+    commits = tuple(one for one in was.commits if at - one.at <= LONGEST_SECONDS)
+    if now.committed == was.offsets.committed:
+        return was._replace(at=at, offsets=now, commits=commits)
+    rhythm = at - was.commits[-1].at if was.commits else 0.0
+    if rhythm > max(LEAST_LATE_SECONDS, late, LATE * was.rhythm):
+        commits = ()
+    found = _Commit(at, max(0, was.offsets.end - now.committed), max(0, now.end - now.committed), now.end)
+    return _GroupPartition(at, now, (*commits, found), rhythm)
+
+
+def _written(known: _GroupPartitions, now: Mapping[TopicPartition, GroupOffsets], at: float) -> float:
+    """Return the new records per second since the previous reading, in the partitions with a commit since then."""
+    both = [(was, now[one]) for one, was in known.items() if one in now and now[one].committed > was.offsets.committed]
+    return sum((found.end - was.offsets.end) / (at - was.at) for was, found in both)
+
+
+def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
+    """Return the sums over the partitions of a group that have at least two commits. None if the reading at the time
+    `at` has no commit in these partitions.
+
+    Of these partitions, only those whose commits cover at least `LEAST_SECONDS` count, or all of them if there is no
+    such partition.
+    """
+    several = [one.commits for one in partitions.values() if len(one.commits) > 1]
+    if not any(commits[-1].at == at for commits in several):
+        return None
+    counted = [commits for commits in several if commits[-1].at - commits[0].at >= LEAST_SECONDS] or several
+    courses = [(commits[0], _before(commits), commits[-1]) for commits in counted]
+    return _Course(
+        seconds=max(last.at - first.at for first, _, last in courses),
+        written=sum(last.end - first.end for first, _, last in courses),
+        rate=sum((last.end - first.end) / (last.at - first.at) for first, _, last in courses),
+        latest_rate=sum((last.end - before.end) / (last.at - before.at) for _, before, last in courses),
+        least=sum(last.least - first.most for first, _, last in courses),
+        most=sum(last.most - first.least for first, _, last in courses),
+        latest=sum(last.most - before.most for _, before, last in courses),
+    )
+
+
+def _before(commits: tuple[_Commit, ...]) -> _Commit:
+    """Return the newest commit that is at least `LEAST_SECONDS` older than the last one, or else the first commit."""
+    return next((one for one in reversed(commits) if commits[-1].at - one.at >= LEAST_SECONDS), commits[0])

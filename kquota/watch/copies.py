@@ -1,0 +1,217 @@
+"""The copies of the watched moves: the new replicas of their plans, with the bytes of one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.terms import BrokerId, ReplicaId, TopicPartition
+from kquota.watch.reading import LogNumbers, WatchedMove, WatchedTopic, WatchReading, answering_brokers, same_moves
+
+_NONE: Final[Mapping[str, Mapping[int, int]]] = {}
+_NO_NUMBERS: Final[Mapping[int, int]] = {}
+
+
+class CopyReading(NamedTuple):
+    """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
+
+    `move` is the index of the move. `copied` are the bytes on the destination, `left` the missing bytes, `lag` the
+    missing offsets, and `source` the bytes on the leader (None also if the copy is in sync). `leader` is None if there
+    is no leader. `done` is true if the partition is not moving and has its target replicas. `begun` is false if the
+    destination has no log of the replica yet, or None if this is unknown. `submitted` is true if the partition is
+    moving or done. `followers` is the number of in-sync followers of the partition.
+    """
+
+    move: int
+    replica: ReplicaId
+    leader: BrokerId | None
+    copied: int | None
+    left: int | None
+    lag: int | None
+    source: int | None
+    done: bool
+    begun: bool | None
+    submitted: bool
+    followers: int
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The partition that moves."""
+        return self.replica[0]
+
+    @property
+    def destination(self) -> BrokerId:
+        """The broker of the new replica."""
+        return self.replica[1]
+
+
+class _PlannedCopy(NamedTuple):
+    """The fields of a copy that change only with its topic. `caught_up` is true if the copy is done or in sync."""
+
+    number: int
+    replica: ReplicaId
+    leader: BrokerId | None
+    caught_up: bool
+    done: bool
+    submitted: bool
+    followers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _PlannedPart:
+    """Successive partitions of a move that belong to one topic, and their copies.
+
+    `state` is the topic in the reading from which the copies were calculated. It is None if the topic is missing there,
+    and before the first reading.
+    """
+
+    move: int
+    topic: str
+    names: Sequence[TopicPartition]
+    state: WatchedTopic | None
+    copies: Sequence[_PlannedCopy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedCopies:
+    """The copies of all watched moves, in the order of the plans."""
+
+    moves: tuple[WatchedMove, ...] = ()
+    parts: Sequence[_PlannedPart] = ()
+
+    def again(
+        self,
+        moves: Sequence[WatchedMove],
+        topics: Mapping[str, WatchedTopic],
+        known: Mapping[TopicPartition, Replicas],
+    ) -> PlannedCopies:
+        """Return the copies in these topics. If `moves` are the same as before, kquota calculates the copies again only
+        for topics that have changed.
+
+        `known` has the destinations of partitions that were seen to move, because a partition that is not moving does
+        not show them. A copy is left out if its partition was deleted. It is also left out if the partition was
+        submitted (or seen to move, if this is unknown), but is not moving and has no such replica: the move was
+        cancelled, or the topic was recreated.
+        """
+        parts = (
+            self.parts
+            if same_moves(moves, self.moves)
+            else [part for n, move in enumerate(moves) for part in _parts(n, move)]
+        )
+        return PlannedCopies(
+            moves=tuple(moves),
+            parts=[
+                part
+                if part.state is topics.get(part.topic)
+                else _planned(part, moves[part.move], topics.get(part.topic), known)
+                for part in parts
+            ],
+        )
+
+
+def _parts(number: int, move: WatchedMove) -> Iterator[_PlannedPart]:
+    for topic, names in groupby(move.targets, attrgetter("topic")):
+        yield _PlannedPart(move=number, topic=topic, names=list(names), state=None, copies=())
+
+
+def _planned(
+    part: _PlannedPart, move: WatchedMove, state: WatchedTopic | None, known: Mapping[TopicPartition, Replicas]
+) -> _PlannedPart:
+    if state is None:
+        return replace(part, state=None, copies=())
+    copies: list[_PlannedCopy] = []
+    submitted = known if move.submitted is None else move.submitted
+    for name in part.names:
+        now, target = state.partitions.get(name), move.targets[name]
+        if now is None:
+            continue
+        moving = name in state.running
+        done = not moving and now.replicas == target
+        cancelled = not moving and not done and name in submitted
+        followers = len(now.isr) - now.isr.count(now.leader) if now.leader is not None else 0
+        for broker in _destinations(move, name, target, now, moving, done, known):
+            if cancelled and broker not in now.replicas:
+                continue
+            caught_up = done or broker in now.isr
+            copies.append(
+                _PlannedCopy(name.partition, (name, broker), now.leader, caught_up, done, done or moving, followers)
+            )
+    return replace(part, state=state, copies=copies)
+
+
+def _destinations(
+    move: WatchedMove,
+    name: TopicPartition,
+    target: Replicas,
+    now: PartitionReplicas,
+    moving: bool,
+    done: bool,
+    known: Mapping[TopicPartition, Replicas],
+) -> Iterable[BrokerId]:
+    sources = move.sources.get(name)
+    if sources:
+        return [broker for broker in target if broker not in sources]
+    if moving and len(now.adding) < len(now.replicas):
+        # These are the target replicas that are not in `now.before`. Calculating `now.before` would be slower.
+        return [broker for broker in target if broker in now.adding or broker not in now.replicas]
+    found = known.get(name, ())
+    return found if found or done else [broker for broker in target if broker not in now.replicas]
+
+
+def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReading]:
+    """Yield the copies with their bytes, in the order of the plans."""
+    answering = answering_brokers(reading)
+    sizes: LogNumbers = {} if reading.logs is None else reading.logs.sizes
+    ends: LogNumbers = {} if reading.logs is None else reading.logs.ends
+    failed = set() if reading.logs is None else {b for (b, _), space in reading.logs.dirs.items() if space.error}
+    made = CopyReading._make
+    for part in planned.parts:
+        move, topic = part.move, part.topic
+        for number, replica, leader, caught_up, done, submitted, followers in part.copies:
+            destination = replica[1]
+            own = sizes.get(destination, _NONE).get(topic, _NO_NUMBERS).get(number)
+            if caught_up:
+                yield made((move, replica, leader, own, 0, 0, None, done, True, submitted, followers))
+                continue
+            is_known = destination in answering and (own is not None or destination not in failed)
+            begun = own is not None if is_known else None
+            copied = 0 if begun is False else own
+            left = lag = size = None
+            if leader is not None:
+                size = sizes.get(leader, _NONE).get(topic, _NO_NUMBERS).get(number)
+            if size is not None:
+                end = ends.get(leader, _NONE).get(topic, _NO_NUMBERS).get(number)  # type: ignore[arg-type]  # not None
+                if begun is False:
+                    lag = end
+                elif own is not None:
+                    lag = offsets_behind(ends.get(destination, _NONE).get(topic, _NO_NUMBERS).get(number), end)
+                left = size - copied if copied is not None and size > copied and lag else _left(copied, size, end, lag)
+            yield made((move, replica, leader, copied, left, lag, size, False, begun, submitted, followers))
+
+
+def offsets_behind(end: int | None, leader_end: int | None) -> int | None:
+    """Return how many offsets a log is behind the log of its leader, or None if either log end offset is unknown."""
+    if end is None or leader_end is None:
+        return None
+    return leader_end - end if leader_end > end else 0
+
+
+def _left(copied: int | None, size: int, end: int | None, lag: int | None) -> int | None:
+    """Return the bytes that the copy lacks, or None if a value that the calculation needs is unknown. `size` and `end`
+    are those of the leader's log.
+
+    The result is 0 without a lag, and otherwise the difference in log size, because a follower copies batches
+    unchanged. Retention and compaction can leave the leader's log no larger than the copy. In this case, the result is
+    the lag in offsets times the size of the leader's log, divided by the log end offset of the leader.
+    """
+    if lag == 0:
+        return 0
+    if copied is None:
+        return None
+    if size > copied:
+        return size - copied
+    return None if lag is None or not end else lag * size // end

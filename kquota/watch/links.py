@@ -1,0 +1,180 @@
+"""The links between leaders and destinations, their throttles, and the rates that these throttles permit."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kquota.pace.fair_rates import rates
+from kquota.terms import BrokerId
+from kquota.watch.copies import CopyReading
+from kquota.watch.reading import BrokerRates, ThrottleReading
+from kquota.watch.symptom import ThrottleSide
+
+
+class WatchedLink(NamedTuple):
+    """The copies of one move from one leader to one destination. `leader` is None if the partitions have no leader."""
+
+    move: int
+    leader: BrokerId | None
+    destination: BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkState:
+    """The copies of one link in the last reading, with their bytes. None means unknown, never 0.
+
+    `sending` is true if the leaders' throttled replica list has the leader of a copy that is not done. `receiving` is
+    true if the followers' list has the destination of a copy that is not done. `running` is true if a submitted copy is
+    not done.
+    """
+
+    copies: int = 0
+    done: int = 0
+    copied: int | None = 0
+    left: int | None = 0
+    sending: bool = False
+    receiving: bool = False
+    running: bool = False
+
+
+class LinkEnd(NamedTuple):
+    """A broker as the leader or as the destination of links, of all moves together."""
+
+    side: ThrottleSide
+    broker: BrokerId
+
+    @classmethod
+    def sending(cls, leader: BrokerId) -> LinkEnd:
+        """Return the leader of links."""
+        return cls(ThrottleSide.LEADER, leader)
+
+    @classmethod
+    def receiving(cls, destination: BrokerId) -> LinkEnd:
+        """Return the destination of links."""
+        return cls(ThrottleSide.FOLLOWER, destination)
+
+
+def link_ends(link: WatchedLink) -> Iterator[LinkEnd]:
+    """Yield the destination, and the leader if there is one."""
+    yield LinkEnd.receiving(link.destination)
+    if link.leader is not None:
+        yield LinkEnd.sending(link.leader)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flowing:
+    """The links of running copies, with the rates that the throttles permit: max-min fair, in bytes per second.
+
+    `limits` has the end whose throttle limits the link. If no throttle limits a link, it is not in `limits`, and its
+    rate is 0.
+    """
+
+    rates: Mapping[WatchedLink, float]
+    limits: Mapping[WatchedLink, LinkEnd]
+
+
+NOTHING_FLOWS: Final = Flowing(rates={}, limits={})
+
+
+def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[WatchedLink, LinkState]:
+    """Return the links of all copies."""
+    by_link: defaultdict[tuple[int, BrokerId | None, BrokerId], list[CopyReading]] = defaultdict(list)
+    for copy in found:
+        by_link[copy.move, copy.leader, copy.replica[1]].append(copy)
+    links = {}
+    for (move, leader, destination), those in by_link.items():
+        going = [copy for copy in those if not copy.done]
+        sizes = [copy.copied for copy in those]
+        missing = [copy.left for copy in going]
+        links[WatchedLink(move, leader, destination)] = LinkState(
+            copies=len(those),
+            done=len(those) - len(going),
+            copied=None if None in sizes else sum(size for size in sizes if size is not None),
+            left=None if None in missing else sum(left for left in missing if left is not None),
+            sending=any((copy.replica[0], leader) in throttle.leaders for copy in going),
+            receiving=any(copy.replica in throttle.followers for copy in going),
+            running=any(copy.submitted for copy in going),
+        )
+    return links
+
+
+def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Collection[WatchedLink]:
+    """Return the links of the submitted copies that lack bytes, or whose missing bytes are unknown.
+
+    Between two waves, return the links `before`, so that the time between waves counts as part of the earlier wave.
+    """
+    going: set[WatchedLink] = set()
+    waiting = False
+    for move, replica, leader, _, left, _, _, done, _, submitted, _ in found:
+        if done or left == 0:
+            continue
+        if submitted:
+            going.add(WatchedLink(move, leader, replica[1]))
+        else:
+            waiting = True
+    return before if waiting and not going else going
+
+
+def flowing(
+    links: Collection[WatchedLink], throttles: Mapping[WatchedLink, BrokerRates], followed: Mapping[BrokerId, float]
+) -> Flowing:
+    """Return the rates that the throttles permit. `followed` is each leader's follower traffic, in bytes per second."""
+    free = end_limits(throttles)
+    for leader, rate in followed.items():
+        if (end := LinkEnd.sending(leader)) in free:
+            free[end] = max(0.0, free[end] - rate)
+    routes = {link: ends for link in links if len(ends := tuple(link_ends(link))) == 2}
+    found = fair(routes, free)
+    through: defaultdict[LinkEnd, float] = defaultdict(float)
+    for link, rate in found.items():
+        for end in routes[link]:
+            through[end] += rate
+    limits = {}
+    for link, rate in found.items():
+        full = [end for end in routes[link] if end in free and through[end] >= free[end] * (1 - 1e-9)]
+        if rate < math.inf and full:
+            limits[link] = full[0]
+    return Flowing(rates={link: found[link] if link in limits else 0.0 for link in links}, limits=limits)
+
+
+def fair(
+    routes: Mapping[WatchedLink, tuple[LinkEnd, ...]], capacity: Mapping[LinkEnd, float]
+) -> dict[WatchedLink, float]:
+    """Return the max-min fair rate of each link. An end that is missing from `capacity` has no limit."""
+    ends = {end for those in routes.values() for end in those}
+    names = list(routes)
+    found = rates(
+        {number: (routes[link][0], routes[link][1]) for number, link in enumerate(names)},
+        {end: max(0.0, capacity.get(end, math.inf)) for end in ends},
+    )
+    return {link: found[number] for number, link in enumerate(names)}
+
+
+def end_limits(throttles: Mapping[WatchedLink, BrokerRates]) -> dict[LinkEnd, float]:
+    """Return the throttle rate of each end of links that a throttle limits."""
+    found: dict[LinkEnd, float] = {}
+    for link, limits in throttles.items():
+        if link.leader is not None and limits.leader is not None:
+            found[LinkEnd.sending(link.leader)] = limits.leader
+        if limits.follower is not None:
+            found[LinkEnd.receiving(link.destination)] = limits.follower
+    return found
+
+
+def throttles(links: Mapping[WatchedLink, LinkState], throttle: ThrottleReading) -> Mapping[WatchedLink, BrokerRates]:
+    """Return the rates that limit each link: the leader's rate for sending, and the follower's rate for receiving.
+
+    A rate is None if it is unset or unknown, or if this side's throttled replica list has no unfinished copy of the
+    link.
+    """
+    known, unset = throttle.rates, BrokerRates()
+    found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
+    for link, state in links.items():
+        leader = known.get(link.leader, unset).leader if state.sending and link.leader is not None else None
+        follower = known.get(link.destination, unset).follower if state.receiving else None
+        found[link] = BrokerRates(leader=leader, follower=follower)
+    return found

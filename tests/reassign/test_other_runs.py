@@ -1,0 +1,112 @@
+"""A plan meets other moves: those that another open run still has to submit, and the own moves of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kquota.cli.move.run.checks import must_be_the_only_move
+from kquota.errors import Refused, StepFor
+from kquota.measure import ByteRate
+from kquota.reassign.execution import carry_out
+from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.recovery import backwards, recover
+from kquota.reassign.run import Run
+from kquota.reassign.wave import MoveLimits
+from kquota.terms import TopicPartition
+from tests.reassign.fake import Ticks
+from tests.reassign.stage import PLAN, T0, T1, U0, World, b
+
+pytestmark = pytest.mark.unit
+FIRST = Plan(targets={T0: b(1, 3), T1: b(1, 3), U0: b(1, 3)})
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def interrupted(world: World) -> Run:
+    """A run of three partitions. kquota dies after the first wave of one partition, and this move ends."""
+
+    def die(_: float) -> None:
+        raise Killed
+
+    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    with pytest.raises(Killed):
+        carry_out(prepare(world.cluster, world.runs, Ticks(on_sleep=die), FIRST, asked))
+    world.cluster.finish(T0)
+    (run,) = world.runs.unfinished()
+    assert run.waiting == (T1, U0)
+    return run
+
+
+def undo(world: World, run: Run) -> None:
+    back = backwards(run)
+    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
+    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+
+
+@pytest.mark.parametrize("additional", [False, True])
+@pytest.mark.parametrize(
+    ("names", "met"), [((T1,), r"1 move .* submitted it yet \(t-1\)"), ((T1, U0), r"2 moves .* them yet \(t-1, u-0\)")]
+)
+def test_a_run_does_not_move_partitions_that_another_run_still_has_to_submit(
+    world: World, names: Sequence[TopicPartition], met: str, additional: bool
+) -> None:
+    """The first run would later submit its moves over those of the second one."""
+    first = interrupted(world)
+    second = Plan(targets=dict.fromkeys(names, b(1, 4)))
+    writes = world.cluster.writes
+    with pytest.raises(Refused, match=rf"run {first.id}: {met}") as raised:
+        world.execute(second, additional=additional)
+    steps = [str(part) for part in raised.value.args if isinstance(part, StepFor)]
+    assert steps == [f"resuming run {first.id}", f"aborting run {first.id}"]
+    assert (world.cluster.writes, world.open_runs()) == (writes, 1)
+    forced = Asked(throttle=ByteRate(1000), force=True, additional=True)
+    assert carry_out(prepare(world.cluster, world.runs, world.clock, second, forced)).started == tuple(names)
+
+
+@pytest.mark.parametrize("plan", [PLAN, Plan(targets={T1: b(1, 3)}), FIRST], ids=["moved", "same replicas", "own"])
+def test_other_partitions_and_equal_replicas_are_no_conflict(world: World, plan: Plan) -> None:
+    interrupted(world)
+    prepare(world.cluster, world.runs, world.clock, plan, Asked())
+
+
+def test_an_interrupted_run_can_still_be_undone(world: World) -> None:
+    undo(world, interrupted(world))
+    assert world.cluster.partitions[T0].target == b(1, 2)
+
+
+def test_own_rollback_moves_need_no_force(world: World) -> None:
+    """The operator requests the plan again while the run copies its replicas back."""
+    world.execute()
+    world.cluster.finish(T0)
+    undo(world, world.runs.unfinished()[0])
+    assert world.cluster.partitions[T0].moving
+    world.execute()
+    assert world.cluster.partitions[T0].target == b(1, 3)
+
+
+def test_own_moves_need_no_force_when_they_are_undone(world: World) -> None:
+    world.execute()
+    undo(world, world.runs.unfinished()[0])
+    assert world.cluster.partitions[T0].target == b(1, 2)
+
+
+def test_move_run_names_the_moves_that_are_already_running(world: World) -> None:
+    world.cluster.submit({U0: b(3)})
+    asked = Asked(throttle=ByteRate(1000), additional=True)
+    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    with pytest.raises(Refused, match=r"1 other move is running \(u-0\)\..*`kquota move watch .*--once`.*--force"):
+        must_be_the_only_move(prepared)
+    world.cluster.finish(U0)
+    must_be_the_only_move(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+
+
+def test_move_run_continues_its_own_moves_beside_others(world: World) -> None:
+    world.execute()
+    world.cluster.submit({U0: b(3)})
+    asked = Asked(throttle=ByteRate(1000), additional=True)
+    must_be_the_only_move(prepare(world.cluster, world.runs, world.clock, PLAN, asked))

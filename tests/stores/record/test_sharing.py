@@ -1,0 +1,150 @@
+"""The shared record of a cluster with brokers and a ZooKeeper, both in memory: its choice, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from kazoo import exceptions as kazoo_errors
+
+from kquota.errors import Busy, Incomplete, Refused
+from kquota.stores.record import choose
+from kquota.stores.record.choose import MARKER, Choice
+from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.memory import RecordMemory, Remembered
+from kquota.stores.record.runs import RecordedRuns
+from kquota.stores.record.shared import Unshared
+from kquota.stores.record.sharing import Removal, Sharing
+from kquota.stores.record.topic import TopicRecord
+from kquota.stores.state.runs import RunFiles
+from tests.hosts.tree import Answer, MemoryClient, MemoryTree, MemoryZnodes
+from tests.stores.record.broker import BrokerWire, HeldTopic
+from tests.stores.record.hosts import RUN
+from tests.stores.record.stage import handle
+
+NAME = "runs"
+
+
+@dataclass
+class Site:
+    """One cluster. Each host has its own connections and state folder."""
+
+    folder: Path
+    topics: dict[str, HeldTopic] = field(default_factory=lambda: {NAME: HeldTopic()})
+    tree: MemoryTree = field(default_factory=MemoryTree)
+
+    def files(self, host: str) -> RunFiles:
+        return RunFiles(self.folder / host, "cluster")
+
+    def sharing(self, host: str) -> Sharing:
+        return Sharing(wire=BrokerWire(self.topics), znodes=MemoryZnodes(self.tree), files=self.files(host), topic=NAME)
+
+    def record(self, host: str) -> TopicRecord:
+        """What another command of the host uses."""
+        clock = MachineClock()
+        log = handle(BrokerWire(self.topics), NAME)
+        return TopicRecord(log, NAME, "cluster", Sighting(self.files(host).folder / "lock.seen", clock), clock)
+
+    def share(self, host: str) -> None:
+        sharing = self.sharing(host)
+        sharing.share(sharing.plan())
+
+
+class LosingClient(MemoryClient):
+    """Its connection is lost after the broker has deleted the topic of the record."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site.tree)
+        self._topics = site.topics
+
+    def get_async(self, path: str) -> Answer:
+        return super().get_async(path) if NAME in self._topics else Answer(_lost)
+
+
+def _lost() -> NoReturn:
+    raise kazoo_errors.ConnectionLoss
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["another host used it", "this host used it"])
+@pytest.mark.parametrize("writes", [False, True], ids=["reads", "writes"])
+@pytest.mark.parametrize("name", [None, NAME], ids=["no --record", "--record"])
+def test_over_zookeeper_a_deleted_topic_of_the_record_is_named_with_its_marker(
+    site: Site, used: bool, writes: bool, name: str | None
+) -> None:
+    site.share("one")
+    memory = RecordMemory(site.files("two").folder)
+    memory.keep(Remembered(topic=NAME if used else None, topic_id="an id" if used else None))
+    del site.topics[NAME]
+    warnings: list[Exception] = []
+    choice = Choice(name=name, writes=writes, warned=warnings.append)
+    with pytest.raises(Refused) as error:
+        choose.over_zookeeper(MemoryZnodes(site.tree), site.files("two"), choice, lambda: BrokerWire(site.topics))
+    assert (str(error.value), warnings) == (
+        "/kquota/record in ZooKeeper names topic runs as the record of runs, but the topic does not exist. "
+        "Nothing was written. To remove the marker, run unsharing the record in topic runs",
+        [],
+    )
+
+
+def test_no_record_over_zookeeper_does_not_read_the_marker(site: Site) -> None:
+    site.tree.put(MARKER, b"junk")
+    warnings: list[Exception] = []
+    choice = Choice(name=choose.NONE, writes=True, warned=warnings.append)
+    found = choose.over_zookeeper(MemoryZnodes(site.tree), site.files("one"), choice, lambda: BrokerWire(site.topics))
+    assert (type(found), warnings) == (Unshared, [])
+
+
+def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None:
+    other = RecordedRuns(site.files("one"), site.record("one"))
+    with other.hold("move run"), pytest.raises(Busy, match="holds the lock of this cluster"):
+        site.share("two")
+    assert MARKER not in site.tree.nodes
+    site.share("two")
+    assert MARKER in site.tree.nodes
+
+
+def test_unshare_names_the_deleted_topic_if_the_marker_stays(site: Site) -> None:
+    site.share("one")
+    sharing = site.sharing("one")
+    assert sharing.znodes is not None
+    sharing.znodes._client = LosingClient(site)
+    with pytest.raises(Incomplete, match=r"Topic runs was deleted. Run the same command again") as error:
+        sharing.unshare()
+    assert (error.value.done, NAME in site.topics, MARKER in site.tree.nodes) == ((NAME,), False, True)
+    assert site.sharing("one").unshare() == Removal(topic=False, marker=True, memory=True, ended_runs=0)
+
+
+def test_the_runs_of_a_record_that_cannot_be_used_are_unknown(site: Site) -> None:
+    site.topics[NAME].partitions = 2
+    found = site.sharing("one").condition()
+    assert found is not None
+    assert found.wrong == ("it has 2 partitions, and the record needs one",)
+    assert (found.open_runs, found.ended_runs, found.unreadable, found.foreign) == (None, None, None, None)
+    for remove in (site.sharing("one").removal, site.sharing("one").unshare):
+        with pytest.raises(Refused, match="topic runs has 2 partitions, and the shared record needs one"):
+            remove()
+
+
+@pytest.mark.parametrize("configs", [{}, {"cleanup.policy": "delete"}], ids=["sound", "cannot be used"])
+def test_a_dry_run_of_unshare_reads_the_runs_like_unshare(site: Site, configs: Mapping[str, str]) -> None:
+    site.share("one")
+    site.topics[NAME].configs = configs
+    runs = RecordedRuns(site.files("one"), site.record("one"))
+    with runs.hold("move run"):
+        runs.begin(RUN)
+    for remove in (site.sharing("two").removal, site.sharing("two").unshare):
+        with pytest.raises(Refused, match=f"topic runs: 1 run is open or unreadable .{RUN.id}."):
+            remove()
+    with runs.hold("move run"):
+        runs.update(replace(RUN, finished=RUN.begun))
+    removed = Removal(topic=True, marker=True, memory=False, ended_runs=1)
+    assert (site.sharing("two").removal(), NAME in site.topics) == (removed, True)
+    assert (site.sharing("two").unshare(), NAME in site.topics) == (removed, False)
