@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,9 +33,13 @@ main()
 """kquota, for which only a time of more than 0.4 s is high, because this machine may be busy. A request quota delays a
 client by up to a second.
 """
-SIZE = 8_000_000
+SIZE = 48_000_000
+"""So many bytes take at least two minutes under the highest throttle of these tests: a move must not end before its
+throttle has fallen.
+"""
 CLIENT = "batch"
 GROUP = "billing"
+RECORDS_PER_SECOND = 1_000
 
 
 @pytest.fixture(scope="module")
@@ -129,15 +134,18 @@ def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sa
 
 @contextmanager
 def slow_group(servers: Sandbox) -> Iterator[None]:
-    """A consumer group that reads a tenth of the new records of its topic."""
+    """A consumer group that reads a tenth of the new records of its topic, which arrive at a constant rate."""
     traffic.create(servers.bootstrap, GROUP, [[1]])
     stop = threading.Event()
 
     def write() -> None:
         producer = Producer({"bootstrap.servers": servers.bootstrap})
+        began, written = time.monotonic(), 0
         while not stop.wait(0.1):
-            for _ in range(100):
+            due = int(RECORDS_PER_SECOND * (time.monotonic() - began))
+            for _ in range(due - written):
                 producer.produce(GROUP, bytes(10))
+            written = due
             producer.poll(0)
         producer.purge()
 
@@ -147,7 +155,7 @@ def slow_group(servers: Sandbox) -> Iterator[None]:
         )
         consumer.subscribe([GROUP])
         while not stop.wait(0.1):
-            consumer.consume(10, 0.1)
+            consumer.consume(RECORDS_PER_SECOND // 100, 0.1)
         consumer.close()
 
     threads = [threading.Thread(target=write), threading.Thread(target=read)]
