@@ -175,8 +175,10 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return the option that a repeated command needs, because kquota refuses a topic that it may have created or
-    deleted. --alter needs none, and neither does --validate-only, which changes nothing.
+    """Return ` with ` and the option that a second run of the command needs, or an empty text if it needs none.
+
+    Without the option, the second run refuses every topic that the first one has created or deleted. --alter and
+    --validate-only need no option.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""
