@@ -13,7 +13,7 @@ from kquota.cli.suggestion import suggested
 from kquota.cli.topics.command import CREATE, TopicsOptions
 from kquota.errors import QuotaViolatedException
 from kquota.list_text import few
-from kquota.measure import agreeing, counted, human_duration
+from kquota.measure import counted, human_duration
 from kquota.mutation.actions import Fate, TopicOutcome
 from kquota.mutation.topic import Mutation
 
@@ -161,8 +161,8 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why, then = ("", "") if unknown else (", because --timeout has expired", f". Run {again}")
-        those = agreeing(len(unsent), "topic", "was", "were")
-        yield f"error: {those} not sent{why}: {few(unsent, _SHOWN)}{then}"
+        topics = counted(len(unsent), "topic")
+        yield f"error: kquota sent no request for {topics}{why}: {few(unsent, _SHOWN)}{then}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)

@@ -198,7 +198,7 @@ def test_the_first_append_follows_the_creation_at_once(wire: Wire) -> None:
 
 def test_several_partitions_are_refused(wire: Wire) -> None:
     name = create(wire, partitions=2)
-    with pytest.raises(Refused, match="has 2 partitions, and the shared record needs one"):
+    with pytest.raises(Refused, match="has 2 partitions, but the shared record needs exactly one"):
         find(wire, name)
     delete(wire, name)
 
