@@ -31,7 +31,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
 
 RECORD = 10_000
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 """A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
