@@ -135,7 +135,7 @@ class Load:
 
 def warm(window_seconds: int | None) -> float:
     """Return the seconds until a quota with this window is in its steady state. None means Kafka's default window."""
-    return _WINDOWS * _window(window_seconds)
+    return _WINDOWS * (SAMPLES * SAMPLE_MS / 1_000 if window_seconds is None else window_seconds)
 
 
 def seconds(given: float | None, otherwise: float) -> float:
@@ -215,7 +215,3 @@ def _mutations(load: Load) -> float:
     # The bucket holds the quota of one window, and gets new tokens while the probe empties it.
     emptied = load.warm / _WINDOWS / (_OVER_MUTATIONS - 1)
     return load.rate * emptied + load.limit * load.seconds
-
-
-def _window(seconds: int | None) -> float:
-    return SAMPLES * SAMPLE_MS / 1_000 if seconds is None else float(seconds)
