@@ -34,6 +34,10 @@ class Disk:
     used: int
     pending: int = 0
 
+    def share(self, grown: int) -> float | None:
+        """Return the used fraction after `grown` more bytes, or None if the total is 0."""
+        return max(0, self.used + grown) / self.total if self.total else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from kquota.probe.load import WrongArgument
+from kquota.errors import Invalid, Parameter
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """The mutations per second of the rungs, in order."""
@@ -175,11 +175,11 @@ def divided(rate: float, tenants: int, overcommit: float) -> float:
 def must_divide(tenants: int, overcommit: float) -> None:
     """Raise Invalid if `tenants` or `overcommit` is less than 1, or if `overcommit` is not finite."""
     if tenants < 1:
-        raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
+        raise Invalid(Parameter("tenants"), f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):
-        raise WrongArgument("overcommit", f" {overcommit:g}: must be finite")
+        raise Invalid(Parameter("overcommit"), f" {overcommit:g}: must be finite")
     if overcommit < 1:
-        raise WrongArgument("overcommit", f" {overcommit:g}: must be 1 or more")
+        raise Invalid(Parameter("overcommit"), f" {overcommit:g}: must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

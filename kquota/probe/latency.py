@@ -41,7 +41,7 @@ def measuring(
     measurement ended early. `left` is called with the error if this removal fails.
 
     Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
-    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises NotRemoved if a leftover
+    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises Incomplete if a leftover
     topic could not be removed.
     """
     with who.stage() as stage:

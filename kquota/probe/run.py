@@ -120,7 +120,7 @@ def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
     """Remove the topics of older probes whose time is over.
 
     Return all topics whose names have the form of a scratch topic, and the names of the removed topics. Raises
-    NotRemoved for topics that could not be deleted.
+    Incomplete for topics that could not be deleted.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])

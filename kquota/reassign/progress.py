@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
@@ -62,15 +62,10 @@ def led_by_others(
     )
 
 
-def verdict(found: Sequence[PartitionStatus]) -> Progress:
-    """Return the state of the whole plan: in progress if any partition is, otherwise elsewhere if any is, otherwise
-    done.
+def verdict(parts: Iterable[Progress]) -> Progress:
+    """Return the state of partitions and log dirs together: in progress if any of them is, otherwise elsewhere if any
+    is, otherwise done.
     """
-    return overall(status.progress for status in found)
-
-
-def overall(parts: Iterable[Progress]) -> Progress:
-    """Return the state of all parts together, by the rule of `verdict`. The parts are partitions and log dirs."""
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
         if progress in seen:

@@ -39,7 +39,7 @@ def state(run: Run, found: Snapshot) -> RunState:
     moving = any(name in found.running for name in run.plan.targets)
     waiting = [name for name in run.waiting if name in found.partitions]
     at_rest = [s for s in statuses(run.plan, found.partitions, found.running) if s.partition in set(waiting)]
-    left = bool(at_rest) and verdict(at_rest) is not Progress.DONE
+    left = bool(at_rest) and verdict(s.progress for s in at_rest) is not Progress.DONE
     if left:
         return RunState.WAITING if moving or len(waiting) < len(run.plan.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED

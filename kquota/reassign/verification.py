@@ -11,7 +11,7 @@ from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, overall, statuses, verdict
+from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import Restoration, World, clear_dead, record, restore_ended, restore_run, write
@@ -136,7 +136,7 @@ class _Look:
 
     @property
     def verdict(self) -> Progress:
-        return overall([verdict(self.statuses), *(status.progress for status in self.log_dirs)])
+        return verdict([*(s.progress for s in self.statuses), *(s.progress for s in self.log_dirs)])
 
     @property
     def verification(self) -> Verification:
@@ -270,7 +270,7 @@ def _settled(
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
         readings += 1
-        stale = cluster.stale_seconds and verdict(found) is Progress.ELSEWHERE
+        stale = cluster.stale_seconds and verdict(s.progress for s in found) is Progress.ELSEWHERE
         elsewhere = {s.partition for s in found if s.progress is Progress.ELSEWHERE and s.replicas}
         if stale and elsewhere.intersection(expected):
             wanted = _READINGS

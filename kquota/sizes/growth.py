@@ -5,7 +5,6 @@ rates.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.sizes.replica import LogDir, Replica
@@ -15,20 +14,7 @@ MOST: Final = 2**63 - 1
 """The largest byte count that a column of the Spark job can hold. A larger result counts as unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaReading:
-    """One replica in one snapshot. The size is in bytes. None means unknown.
-
-    `size` counts the log from `local_start_offset`, the first offset on the broker's disk.
-    """
-
-    size: int
-    local_start_offset: int | None = None
-    end_offset: int | None = None
-    in_sync: bool | None = None
-
-
-def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
+def grown(before: Replica | None, now: Replica) -> int | None:
     """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
     A log shrinks because of retention or compaction, not because of writes. The growth of a replica that is catching up
@@ -70,22 +56,13 @@ def write_rates(
         if replica.leader and not replica.future
     }
     before = {
-        (log_dir.broker, replica.partition): _reading(replica)
+        (log_dir.broker, replica.partition): replica
         for log_dir in first
         for replica in log_dir.replicas
         if (log_dir.broker, replica.partition) in leaders and not replica.future
     }
-    written = {key: grown(before.get(key), _reading(leader)) for key, leader in leaders.items()}
+    written = {key: grown(before.get(key), leader) for key, leader in leaders.items()}
     return {
         partition: None if more is None else more / seconds
         for (_, partition), more in sorted(written.items(), key=lambda item: item[0][1])
     }
-
-
-def _reading(replica: Replica) -> ReplicaReading:
-    return ReplicaReading(
-        size=replica.size,
-        local_start_offset=replica.local_start_offset,
-        end_offset=replica.end_offset,
-        in_sync=replica.in_sync,
-    )

@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from kquota.errors import Invalid
 
-_IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id")
-_NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
+_LABELS: Final = (
+    *("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id"),
+    *("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename"),
+)
+"""The labels that can name the broker of a series. The first label with a number counts."""
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
 """The maximum valid rate, in bytes per second. The sum of higher rates could exceed the range of a float."""
@@ -75,10 +78,7 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
 
 
 def _broker(labels: Mapping[str, str], where: str) -> int:
-    for label in _IDS:
-        if (number := _only_number(labels.get(label, ""))) is not None:
-            return number
-    for label in _NAMES:
+    for label in _LABELS:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"

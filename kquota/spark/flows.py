@@ -13,9 +13,10 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kquota.measure import total
 from kquota.pace.disk_space import Arrival
 from kquota.pace.log_dir_copy import LogDirWork
-from kquota.pace.work import Led, Link, Work, total, work
+from kquota.pace.work import Led, Link, Work, work
 from kquota.spark.partitions import KEY
 
 LED: Final = 0

@@ -108,14 +108,14 @@ class Leftovers:
     young: bool
 
 
-def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
+def leftovers(ports: Ports, standing: Standing, older_than: float) -> Leftovers:
     """Return the leftovers of `standing`, and the changes that remove each leftover that was first seen at least
     `older_than` seconds ago.
 
     The sightings are recorded for the next check. Raises Refused if sightings cannot be read or recorded.
     """
     every = removable(standing)
-    sightings = seen(ports.memory.recall(), every, clock.now())
+    sightings = seen(ports.memory.recall(), every, ports.clock.now())
     ports.memory.keep(sightings)
     old = every
     if older_than > 0:

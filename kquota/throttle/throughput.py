@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from kquota.measure import total
 from kquota.settings.rates import bytes_per_second
 from kquota.sizes.replica import LogDir
 from kquota.terms import (
@@ -107,12 +108,10 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
     every = sorted({*standing.brokers, *behind_by})
     return MeasuredFlow(
         seconds=seconds,
-        **{what: {broker: _sum(of.get(broker, ())) for broker in every} for what, of in sums.items()},
-        lag={broker: _whole(behind_by.get(broker, ())) for broker in every},
+        **{what: {broker: total([0.0, *of.get(broker, ())]) for broker in every} for what, of in sums.items()},
+        lag={broker: total(behind_by.get(broker, ())) for broker in every},
         bytes_in={name: _of_leader(standing, name, rates) for name in throttled},
-        lags={
-            name: _whole(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled
-        },
+        lags={name: total(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled},
     )
 
 
@@ -204,17 +203,3 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
 def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[ReplicaId, float | None]) -> float | None:
     leader = standing.snapshot.partitions[name].leader
     return None if leader is None else rates.get((name, leader))
-
-
-def _sum(rates: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for rate in rates:
-        if rate is None:
-            return None
-        total += rate
-    return total
-
-
-def _whole(lags: Iterable[int | None]) -> int | None:
-    total = _sum(lags)
-    return None if total is None else round(total)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kquota.measure import total
 from kquota.pace.fair_rates import rates
 from kquota.terms import BrokerId
 from kquota.watch.copies import CopyReading
@@ -88,13 +89,11 @@ def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Wa
     links = {}
     for (move, leader, destination), those in by_link.items():
         going = [copy for copy in those if not copy.done]
-        sizes = [copy.copied for copy in those]
-        missing = [copy.left for copy in going]
         links[WatchedLink(move, leader, destination)] = LinkState(
             copies=len(those),
             done=len(those) - len(going),
-            copied=None if None in sizes else sum(size for size in sizes if size is not None),
-            left=None if None in missing else sum(left for left in missing if left is not None),
+            copied=total(copy.copied for copy in those),
+            left=total(copy.left for copy in going),
             sending=any((copy.replica[0], leader) in throttle.leaders for copy in going),
             receiving=any(copy.replica in throttle.followers for copy in going),
             running=any(copy.submitted for copy in going),

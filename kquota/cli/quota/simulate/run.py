@@ -226,7 +226,7 @@ def _answered(
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=where.uploads)
+        reader = Reader(spark=spark, scratch=scratch, uploads=not where.local)
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
 
 
