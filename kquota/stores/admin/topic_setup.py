@@ -17,8 +17,8 @@ from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
 from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
 from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
 from kquota.stores.admin.topics import WireTopics
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden
-from kquota.stores.state.topic_id import printed
 from kquota.terms import MAYBE_WRITTEN
 
 CONFIGS: Final = (
@@ -117,7 +117,7 @@ def describe(wire: Wire, name: str) -> LogTopic | None:
     if found.error_code not in (0, NO_LEADER_YET):
         raise _refusal(name, found.error_code, kafka_error(found.error_code, None))
     return LogTopic(
-        identity=printed(found.topic_id) or "",
+        identity=printed_id(found.topic_id) or "",
         partitions=len(found.partitions),
         replicas=min((len(partition.replica_nodes) for partition in found.partitions), default=0),
         configs=_configs(wire, name),
