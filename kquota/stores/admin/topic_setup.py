@@ -21,17 +21,17 @@ from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden
 from kquota.terms import MAYBE_WRITTEN
 
-CONFIGS: Final = (
-    "cleanup.policy",
-    "message.timestamp.type",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-    "segment.ms",
-    "min.cleanable.dirty.ratio",
-    "max.message.bytes",
-    "compression.type",
-)
-"""The configs that `describe` returns."""
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "message.timestamp.type": "LogAppendTime",
+    "min.insync.replicas": "2",
+    "unclean.leader.election.enable": "false",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.message.bytes": "1048588",
+    "compression.type": "producer",
+}
+"""The configs of a new topic with `_REPLICAS` replicas. `describe` returns the same keys."""
 
 _REPLICAS: Final = 3
 _SECONDS: Final = 30.0
@@ -69,16 +69,7 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
         topic=name,
         partitions=1,
         replication_factor=replicas,
-        configs={
-            "cleanup.policy": "compact",
-            "message.timestamp.type": "LogAppendTime",
-            "min.insync.replicas": "2" if replicas >= _REPLICAS else "1",
-            "unclean.leader.election.enable": "false",
-            "segment.ms": "600000",
-            "min.cleanable.dirty.ratio": "0.01",
-            "max.message.bytes": "1048588",
-            "compression.type": "producer",
-        },
+        configs=_CONFIGS if replicas >= _REPLICAS else {**_CONFIGS, "min.insync.replicas": "1"},
     )
     if dry_run:
         return wanted
@@ -166,7 +157,7 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
 
 def _configs(wire: Wire, name: str) -> dict[str, str] | None:
     topic = Resource(kind=TOPICS, name=name)
-    answer = wire.ask(describe_request({topic: CONFIGS}, synonyms=False))
+    answer = wire.ask(describe_request({topic: tuple(_CONFIGS)}, synonyms=False))
     result = by_resource(answer.results)[on_the_wire(topic)]
     if result.error_code in NOT_ALLOWED:
         return None

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 from kquota.stores.login import jaas, oauth
-from kquota.stores.login.arguments import OF_A_PROGRAM, listed, properties, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, listed, tell_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
 from kquota.stores.login.tls import Tls, context, tls
@@ -145,7 +146,7 @@ def security(
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.
-    found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
+    found = {key: value.strip(_TRIMMED) for key, value in entries(path, option)}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
     _name_unused(found, protocol, where, tell)
