@@ -144,7 +144,7 @@ class Logins:
 
     @property
     def client_id(self) -> str:
-        return client_id(self.probed)
+        return sent_client_id(self.probed)
 
     @contextmanager
     def stage(self) -> Iterator[Cluster]:
@@ -156,7 +156,7 @@ class Logins:
         return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
 
     def filler(self) -> Traffic:
-        return _traffic(self.bootstrap_server, self.security, client_id(self.security))
+        return _traffic(self.bootstrap_server, self.security, sent_client_id(self.security))
 
     def client(self, client_id: str) -> Traffic:
         return _traffic(self.bootstrap_server, self.probed, client_id)
@@ -164,7 +164,7 @@ class Logins:
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
         from kquota.stores.admin.small_writes import small_writes
 
-        settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
+        settings = _of_librdkafka(self.security) | {"client.id": sent_client_id(self.security)}
         return small_writes(self.bootstrap_server, settings, topic, partitions)
 
     @contextmanager
@@ -225,12 +225,14 @@ def _opened(
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
     """Open one connection with a login and yield the cluster. `client_id` replaces the client-id of the login."""
+    from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
     from kquota.stores.admin.topics import WireTopics
 
-    who = client(security)
+    name = user(security)
+    sent = sent_client_id(security) if client_id is None else client_id
     with wire(bootstrap_server, security, throttled, client_id, names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
@@ -242,7 +244,7 @@ def _opened(
             cluster_id=opened.cluster_id,
             bootstrap_server=bootstrap_server,
             security=security,
-            client=who if who is None or client_id is None else replace(who, client_id=client_id),
+            client=None if name is None else Client(user=name, client_id=sent),
             warned=warned,
             timeout=TIMEOUT
             if security is None
@@ -382,20 +384,12 @@ def _settings(security: Security | None) -> dict[str, object]:
     return dict(kafka_python.settings(security))
 
 
-def client(security: Security | None) -> Client | None:
-    """Return the user and client-id that brokers see, or None if only brokers know the user."""
-    from kquota.quota.precedence import Client
-
-    name = user(security)
-    return None if name is None else Client(user=name, client_id=client_id(security))
-
-
 def user(security: Security | None) -> str | None:
     """Return the user that brokers derive from a login, or None if only brokers know this user."""
     return ANONYMOUS if security is None else security.user
 
 
-def client_id(security: Security | None) -> str:
+def sent_client_id(security: Security | None) -> str:
     """Return the client-id that a login sends. A login without a client-id sends kquota's own client-id."""
     from kquota.stores.admin.connection import CLIENT_ID
 

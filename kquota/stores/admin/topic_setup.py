@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
@@ -200,8 +200,9 @@ def _refusal(name: str, code: int, reason: str) -> Refused:
 
 
 def _no_broker_shows(wire: Wire, name: str) -> bool:
+    """Return True if every broker that answers does not show the topic."""
     answers = wire.ask_each(dict.fromkeys(wire.brokers(), metadata_request([name]))).values()
-    return all(_absent(answer) for answer in answers)
+    return all(isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT for answer in answers)
 
 
 def _free(wire: Wire, name: str) -> bool:
@@ -214,11 +215,6 @@ def _free(wire: Wire, name: str) -> bool:
     wanted = Creation(topic=name, partitions=1, replication_factor=1)
     failure = WireTopics(wire, validate_only=True).send([wanted], _SECONDS).outcomes[name]
     return failure is None or failure.code != EXISTS
-
-
-def _absent(answer: Any) -> bool:
-    """Return True if the broker does not show the topic, or does not answer."""
-    return isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT
 
 
 def _wait(seen: Callable[[], bool], failure: str) -> None:

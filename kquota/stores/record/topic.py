@@ -44,7 +44,7 @@ class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
     If another kquota may hold the lock, `lock` calls `waiting` and waits until the lock is unchanged for one lease. It
-    raises LockHeld if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld
+    raises Busy if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises Busy
     instead of waiting. With `take_over`, it takes the lock at once, and then waits `WRITE_SECONDS`.
     """
 
@@ -238,15 +238,13 @@ class TopicRecord:
     def _wait(self, found: Lock, left: float, before: str) -> str:
         """Wait a moment for a beat of the holder, and return the mark of its lock.
 
-        `before` is the mark that the previous call returned, and is empty at the first call. Raises LockHeld if the
+        `before` is the mark that the previous call returned, and is empty at the first call. Raises Busy if the
         mark changed, or if this record does not wait for a lock.
         """
         if self._waiting is None or before not in ("", found.mark):
-            raise LockHeld(
+            raise Busy(
                 f"{found.holder} holds the lock of this cluster. Try again later. "
-                f"If that process is dead, the lock is free in {left:.0f} s",
-                lock=found,
-                left=left,
+                f"If that process is dead, the lock is free in {left:.0f} s"
             )
         if not before:
             self._waiting(
@@ -320,12 +318,3 @@ class TopicRecord:
         self._read_at = asked
         for item in items:
             self._items[item.key] = item
-
-
-class LockHeld(Busy):
-    """Another kquota holds `lock`. If that process is dead, the lock becomes free in `left` seconds."""
-
-    def __init__(self, message: str, *, lock: Lock, left: float) -> None:
-        super().__init__(message)
-        self.lock = lock
-        self.left = left
