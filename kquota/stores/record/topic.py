@@ -48,6 +48,8 @@ class TopicRecord:
     instead of waiting. With `take_over`, it takes the lock at once, and then waits `WRITE_SECONDS`.
     """
 
+    keeps = _ENDED
+
     def __init__(
         self,
         log: Log,
@@ -68,7 +70,7 @@ class TopicRecord:
         self._sent = 0.0
         self._read_at = float("-inf")
         self._late_until = 0.0
-        self._unreadable: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
         self._sheets: dict[str, tuple[tuple[int, bool], Sheet]] = {}
         self.unsent: set[str] = set()
 
@@ -79,10 +81,6 @@ class TopicRecord:
     @property
     def place(self) -> str:
         return f"topic {self._name}"
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        return self._unreadable
 
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
@@ -96,10 +94,6 @@ class TopicRecord:
     def writer(self) -> Holder | None:
         found = self._found(forced=True)
         return None if found is None or found.released or found.holder.dead else found.holder
-
-    @property
-    def keeps(self) -> int:
-        return _ENDED
 
     @property
     def late_seconds(self) -> float:
@@ -127,7 +121,7 @@ class TopicRecord:
         else:
             self._refresh()
             self._must_be(self._mine)
-        self._unreadable = {}
+        self.unreadable = {}
         found: dict[str, Run] = {}
         for key, item in self._items.items():
             if not key.startswith(_RUN) or item.value is None:
@@ -136,7 +130,7 @@ class TopicRecord:
             try:
                 found[name] = self._sheet(name, item, whole=whole).run
             except Unreadable as error:
-                self._unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
+                self.unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
         return found
 
     def put(self, run: Run) -> None:
@@ -203,7 +197,7 @@ class TopicRecord:
             if key.startswith(_PART):
                 run_id = key.removeprefix(_PART).partition("/")[0]
                 named = key.removeprefix(_PART).rpartition("/")[0]
-                if named not in needed and run_id not in self._unreadable:
+                if named not in needed and run_id not in self.unreadable:
                     keys.append(key)
         keys = [key for key in keys if key in self._items and self._items[key].value is not None]
         if keys:
