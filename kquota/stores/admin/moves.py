@@ -116,7 +116,9 @@ class WireMoves(WireSettings):
             words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
             raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)
         return {
-            TopicPartition(topic.name, state.partition_index): _words(state)
+            TopicPartition(topic.name, state.partition_index): str(
+                state.error_message or kafka_error(state.error_code, None)
+            )
             for topic in answer.responses
             for state in topic.partitions
             if state.error_code
@@ -155,7 +157,3 @@ def _would_keep(move: PartitionReplicas, target: Replicas) -> bool:
     """
     adds, removes = set(target) - set(move.before), set(move.replicas) - set(target)
     return bool((move.adding and not adds) or (move.removing and not removes))
-
-
-def _words(state: Any) -> str:
-    return str(state.error_message or kafka_error(state.error_code, None))

@@ -153,12 +153,13 @@ def security(
     if any(_SECRET.search(key) for key in found):
         tell_if_open(path, where, tell)
     credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
+    asks_by_tls = isinstance(credentials, ClientCredentials) and credentials.uses_tls
     return Security(
         where=where,
         option=option,
         protocol=protocol,
         credentials=credentials,
-        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or _asks_by_tls(credentials) else None,
+        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or asks_by_tls else None,
         client_id=found.get("client.id") or None,
         tuning={
             name: _LONGEST_MS if (name, found[name]) == _NEVER_IDLE else _whole(found[name], name, least, where)
@@ -166,10 +167,6 @@ def security(
             if name in found
         },
     )
-
-
-def _asks_by_tls(credentials: Credentials | None) -> bool:
-    return isinstance(credentials, ClientCredentials) and credentials.uses_tls
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
