@@ -53,9 +53,9 @@ class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
     `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
-    `default.api.timeout.ms`, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
-    topics as `topics`, but only validates mutations. Implements `kquota.mutation.port.MutationCluster` and
-    `kquota.probe.port.ProbeCluster`.
+    `default.api.timeout.ms`, in seconds. `own` has the login of this connection. `brokers` were alive when the
+    connection was opened. `checked` has the same topics as `topics`, but only validates mutations. Implements
+    `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -65,12 +65,9 @@ class Cluster:
     sight: Sight
     brokers: tuple[BrokerId, ...]
     cluster_id: str
-    bootstrap_server: str
-    security: Security | None
     client: Client | None
-    warned: Callable[[str], None]
-    timeout: float = TIMEOUT
-    names: ArgumentNames = OF_A_PROGRAM
+    timeout: float
+    own: Logins
 
     def mutation_rate(self) -> float | None:
         from kquota.quota.precedence import rungs, winner
@@ -109,16 +106,9 @@ class Cluster:
         return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
 
     def logins(self, client_config: Path | str | None = None) -> Logins:
-        probed = self.security
-        if client_config is not None:
-            probed = login(Path(client_config), self.warned, "client_config")
-        return Logins(
-            bootstrap_server=self.bootstrap_server,
-            security=self.security,
-            probed=probed,
-            warned=self.warned,
-            names=self.names,
-        )
+        if client_config is None:
+            return self.own
+        return replace(self.own, probed=login(Path(client_config), self.own.warned, "client_config"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +138,12 @@ class Logins:
 
     @contextmanager
     def stage(self) -> Iterator[Cluster]:
-        with _opened(self.bootstrap_server, self.security, self.warned, names=self.names) as cluster:
+        with _opened(self, self.security) as cluster:
             self.connected(cluster.cluster_id)
             yield cluster
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
-        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
+        return _opened(self, self.probed, client_id=client_id)
 
     def filler(self) -> Traffic:
         return _traffic(self.bootstrap_server, self.security, sent_client_id(self.security))
@@ -211,20 +201,21 @@ def connect(
     """
     # Read the file only once, because it may be a pipe.
     security = login(None if command_config is None else Path(command_config), warned, names.command_config)
-    with _opened(bootstrap_server, security, warned, throttled, names=names) as cluster:
+    own = Logins(bootstrap_server=bootstrap_server, security=security, probed=security, warned=warned, names=names)
+    with _opened(own, security, throttled) as cluster:
         yield cluster
 
 
 @contextmanager
 def _opened(
-    bootstrap_server: str,
+    at: Logins,
     security: Security | None,
-    warned: Callable[[str], None],
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
-    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Open one connection with a login and yield the cluster. `client_id` replaces the client-id of the login."""
+    """Open one connection with the login `security`, and yield the cluster. `client_id` replaces the client-id of the
+    login.
+    """
     from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
@@ -233,23 +224,20 @@ def _opened(
 
     name = user(security)
     sent = sent_client_id(security) if client_id is None else client_id
-    with wire(bootstrap_server, security, throttled, client_id, names) as opened:
+    with wire(at.bootstrap_server, security, throttled, client_id, at.names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
-            quotas=WireQuotas(opened, unreadable=warned),
+            quotas=WireQuotas(opened, unreadable=at.warned),
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
             cluster_id=opened.cluster_id,
-            bootstrap_server=bootstrap_server,
-            security=security,
             client=None if name is None else Client(user=name, client_id=sent),
-            warned=warned,
             timeout=TIMEOUT
             if security is None
             else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
-            names=names,
+            own=replace(at, security=security, probed=security),
         )
 
 
