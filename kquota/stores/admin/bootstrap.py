@@ -61,7 +61,7 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
         done = manager.bootstrap_async(int(seconds * 1000))
         done.add_callback(manager.ended.success)
         done.add_errback(lambda error: manager.ended.is_done or manager.ended.failure(error))
-        # kafka-python has no time-out for a handshake that gets no answer.
+        # kafka-python has no timeout for a handshake that gets no answer.
         await manager.wait_for(manager.ended, int(seconds * 1000))
 
     try:

@@ -78,7 +78,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
         """Send a request, as KafkaConnectionManager does, but first wait for the connection and the throttle time. The
-        time-out begins after this wait.
+        timeout begins after this wait.
         """
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
@@ -139,7 +139,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
     def _failed(self, error: BaseException, *, final: bool) -> None:
         if self.ended.is_done:
             return
-        # A time-out does not replace an earlier error, because the earlier error explains more.
+        # A timeout does not replace an earlier error, because the earlier error explains more.
         if self.failure is None or not isinstance(error, OUT_OF_TIME):
             self.failure = error
         if final:
