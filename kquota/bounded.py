@@ -92,7 +92,8 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """Parse JSON text and return its value. `decoder` is from `json_decoder`.
+    """Parse JSON text, or its bytes in UTF-8, UTF-16 or UTF-32, and return its value. `decoder` is from
+    `json_decoder`.
 
     Raises ValueError for text that is not valid JSON, for example with NaN or infinity. Also raises ValueError for an
     unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for Python's
@@ -100,7 +101,7 @@ def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> An
     times the size of the text.
     """
     try:
-        text = data if isinstance(data, str) else _decoded(data)
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
         if _HALF.search(text) and any(found[1] for found in _ESCAPE.finditer(text)):
             raise ValueError("half of a pair of \\u escapes is missing")
         return counted_json.decode(text, decoder or _JSON, _SMALL + _VALUES * len(data))
@@ -149,11 +150,6 @@ def lines(file: BinaryIO, longest: int = LINE) -> Iterator[bytes]:
         if len(line) > longest:
             raise ValueError(f"line {number} has more than {longest:,} bytes")
         yield line
-
-
-def _decoded(data: bytes) -> str:
-    """Return the text of JSON in UTF-8, UTF-16 or UTF-32. Raises ValueError for invalid bytes."""
-    return data.decode(json.detect_encoding(data))
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -53,9 +53,9 @@ class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
     `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
-    `default.api.timeout.ms`, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
-    topics as `topics`, but only validates mutations. Implements `kquota.mutation.port.MutationCluster` and
-    `kquota.probe.port.ProbeCluster`.
+    `default.api.timeout.ms`, in seconds. `own` has the login of this connection. `brokers` were alive when the
+    connection was opened. `checked` has the same topics as `topics`, but only validates mutations. Implements
+    `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -65,12 +65,9 @@ class Cluster:
     sight: Sight
     brokers: tuple[BrokerId, ...]
     cluster_id: str
-    bootstrap_server: str
-    security: Security | None
     client: Client | None
-    warned: Callable[[str], None]
-    timeout: float = TIMEOUT
-    names: ArgumentNames = OF_A_PROGRAM
+    timeout: float
+    own: Logins
 
     def mutation_rate(self) -> float | None:
         from kquota.quota.precedence import rungs, winner
@@ -109,16 +106,9 @@ class Cluster:
         return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
 
     def logins(self, client_config: Path | str | None = None) -> Logins:
-        probed = self.security
-        if client_config is not None:
-            probed = login(Path(client_config), self.warned, "client_config")
-        return Logins(
-            bootstrap_server=self.bootstrap_server,
-            security=self.security,
-            probed=probed,
-            warned=self.warned,
-            names=self.names,
-        )
+        if client_config is None:
+            return self.own
+        return replace(self.own, probed=login(Path(client_config), self.own.warned, "client_config"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,19 +134,19 @@ class Logins:
 
     @property
     def client_id(self) -> str:
-        return client_id(self.probed)
+        return sent_client_id(self.probed)
 
     @contextmanager
     def stage(self) -> Iterator[Cluster]:
-        with _opened(self.bootstrap_server, self.security, self.warned, names=self.names) as cluster:
+        with _opened(self, self.security) as cluster:
             self.connected(cluster.cluster_id)
             yield cluster
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
-        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
+        return _opened(self, self.probed, client_id=client_id)
 
     def filler(self) -> Traffic:
-        return _traffic(self.bootstrap_server, self.security, client_id(self.security))
+        return _traffic(self.bootstrap_server, self.security, sent_client_id(self.security))
 
     def client(self, client_id: str) -> Traffic:
         return _traffic(self.bootstrap_server, self.probed, client_id)
@@ -164,7 +154,7 @@ class Logins:
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
         from kquota.stores.admin.small_writes import small_writes
 
-        settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
+        settings = _of_librdkafka(self.security) | {"client.id": sent_client_id(self.security)}
         return small_writes(self.bootstrap_server, settings, topic, partitions)
 
     @contextmanager
@@ -211,43 +201,43 @@ def connect(
     """
     # Read the file only once, because it may be a pipe.
     security = login(None if command_config is None else Path(command_config), warned, names.command_config)
-    with _opened(bootstrap_server, security, warned, throttled, names=names) as cluster:
+    own = Logins(bootstrap_server=bootstrap_server, security=security, probed=security, warned=warned, names=names)
+    with _opened(own, security, throttled) as cluster:
         yield cluster
 
 
 @contextmanager
 def _opened(
-    bootstrap_server: str,
+    at: Logins,
     security: Security | None,
-    warned: Callable[[str], None],
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
-    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Open one connection with a login and yield the cluster. `client_id` replaces the client-id of the login."""
+    """Open one connection with the login `security`, and yield the cluster. `client_id` replaces the client-id of the
+    login.
+    """
+    from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
     from kquota.stores.admin.topics import WireTopics
 
-    who = client(security)
-    with wire(bootstrap_server, security, throttled, client_id, names) as opened:
+    name = user(security)
+    sent = sent_client_id(security) if client_id is None else client_id
+    with wire(at.bootstrap_server, security, throttled, client_id, at.names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
-            quotas=WireQuotas(opened, unreadable=warned),
+            quotas=WireQuotas(opened, unreadable=at.warned),
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
             cluster_id=opened.cluster_id,
-            bootstrap_server=bootstrap_server,
-            security=security,
-            client=who if who is None or client_id is None else replace(who, client_id=client_id),
-            warned=warned,
+            client=None if name is None else Client(user=name, client_id=sent),
             timeout=TIMEOUT
             if security is None
             else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
-            names=names,
+            own=replace(at, security=security, probed=security),
         )
 
 
@@ -382,20 +372,12 @@ def _settings(security: Security | None) -> dict[str, object]:
     return dict(kafka_python.settings(security))
 
 
-def client(security: Security | None) -> Client | None:
-    """Return the user and client-id that brokers see, or None if only brokers know the user."""
-    from kquota.quota.precedence import Client
-
-    name = user(security)
-    return None if name is None else Client(user=name, client_id=client_id(security))
-
-
 def user(security: Security | None) -> str | None:
     """Return the user that brokers derive from a login, or None if only brokers know this user."""
     return ANONYMOUS if security is None else security.user
 
 
-def client_id(security: Security | None) -> str:
+def sent_client_id(security: Security | None) -> str:
     """Return the client-id that a login sends. A login without a client-id sends kquota's own client-id."""
     from kquota.stores.admin.connection import CLIENT_ID
 

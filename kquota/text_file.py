@@ -31,7 +31,8 @@ def read(path: Path, what: str) -> tuple[str, str]:
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
     try:
-        data = _bytes(sys.stdin.buffer, name) if piped else _opened(path, name)
+        with contextlib.nullcontext(sys.stdin.buffer) if piped else path.open("rb") as file:
+            data = _bytes(file, name)
     except OSError as error:
         raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
@@ -75,11 +76,6 @@ def place(text: str, at: int) -> str:
     'line 2 column 2'
     """
     return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
-
-
-def _opened(path: Path, name: str) -> bytes:
-    with path.open("rb") as file:
-        return _bytes(file, name)
 
 
 def _bytes(file: BinaryIO, name: str) -> bytes:

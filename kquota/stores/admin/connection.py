@@ -19,7 +19,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
-from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
+from kquota.stores.admin.client import CLOSED, Loop, Manager, Throttled, unheard
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
@@ -72,7 +72,7 @@ class Wire:
     Requests and answers are messages of kafka-python, or of those modules of this package that decode large answers.
     """
 
-    MANAGER: ClassVar[type[start.Manager]] = start.Manager
+    MANAGER: ClassVar[type[Manager]] = Manager
 
     def __init__(
         self,
@@ -353,7 +353,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     Only the last attempt counts. kafka-python sets the header of a request when it writes the request to the
-    connection. A request that was waiting for its connection at the timeout may still be written later, so a time-out
+    connection. A request that was waiting for its connection at the timeout may still be written later, so a timeout
     also counts.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)

@@ -18,7 +18,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.settings.resource import BROKERS, Resource
-from kquota.stores.admin.bootstrap import Manager
+from kquota.stores.admin.client import Manager
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.requests import describe_request
 

@@ -14,8 +14,16 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest, ListP
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import CONNECT_SECONDS, HUNG_SECONDS, Wire, kafka_error, was_sent
-from kquota.stores.admin.topic_cache import TopicCache
-from kquota.stores.admin.wire_format import INT32, OwnAnswer, after_tags, broker_ids, compact, optional_text, read_text
+from kquota.stores.admin.wire_format import (
+    INT32,
+    OwnAnswer,
+    TopicCache,
+    after_tags,
+    broker_ids,
+    compact,
+    optional_text,
+    read_text,
+)
 from kquota.terms import TopicPartition
 
 NOT_CONTROLLER: Final = 41

@@ -10,11 +10,10 @@ from uuid import UUID
 
 from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.deadline import Deadline
-from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
+from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
-from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
 """The time limit of a call in seconds. After this time, the call fails.
@@ -55,7 +54,7 @@ class WireLog:
 
     @property
     def identity(self) -> str:
-        return printed(self._partition.topic_id) or ""
+        return printed_id(self._partition.topic_id) or ""
 
     def read(self) -> Sequence[Item]:
         self._catch_up(Deadline(self._wire, self._seconds))

@@ -22,7 +22,7 @@ from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller, moving
-from kquota.stores.state.topic_id import printed
+from kquota.stores.admin.wire_format import printed_id
 from kquota.terms import BrokerId, TopicPartition
 
 _BY_THE_BROKER: Final = -1
@@ -172,7 +172,7 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, PartitionReplic
     )
     return Topic(
         name=parts[0].name,
-        id=printed(getattr(parts[0], "topic_id", None)),
+        id=printed_id(getattr(parts[0], "topic_id", None)),
         internal=bool(parts[0].is_internal),
         partitions=tuple(sorted(partitions, key=lambda one: one.number)),
     )

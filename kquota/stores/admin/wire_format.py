@@ -7,14 +7,18 @@ of these messages (KIP-482), with compact lengths and tagged fields. Since Kafka
 
 from __future__ import annotations
 
+import base64
 import functools
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
+from uuid import UUID
 
 from kafka.protocol.api_header import RequestHeader
 
 from kquota.terms import BrokerId
+
+_Topic = TypeVar("_Topic")
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
@@ -201,6 +205,47 @@ class TopicEntries:
         return topics, at
 
 
+class TopicCache(Generic[_Topic]):
+    """The topics of repeated answers to one kind of request. A topic is decoded again only if its bytes have changed.
+
+    The bytes of a topic show where the topic ends. So if an answer continues with all bytes of a known topic, the topic
+    has not changed, and `read` returns the known topic without decoding.
+    """
+
+    def __init__(self, decode: Callable[[bytes, int, int], tuple[_Topic, int]], *, name_at: int) -> None:
+        """`decode` gets an answer, a position and the version. It returns the topic there, and the position after it.
+
+        `name_at` is the number of bytes in a topic before its name.
+        """
+        self._decode = decode
+        self._name_at = name_at
+        self._version: int | None = None
+        self._known: dict[bytes, tuple[bytes, _Topic]] = {}
+
+    def read(self, data: bytes, at: int, version: int, *, complete: bool) -> list[_Topic]:
+        """Return the topics of the array at this position. With `complete`, the cache forgets all other topics.
+
+        Raises ValueError, IndexError or struct.error if the array is malformed.
+        """
+        known = self._known if version == self._version else {}
+        found: dict[bytes, tuple[bytes, _Topic]] = {}
+        topics: list[_Topic] = []
+        count, at = compact(data, at)
+        for _ in range(count):
+            length, start = compact(data, at + self._name_at)
+            name = data[start : start + length]
+            same = known.get(name)
+            if same is None or not data.startswith(same[0], at):
+                topic, end = self._decode(data, at, version)
+                same = data[at:end], topic
+            found[name] = same
+            topics.append(same[1])
+            at += len(same[0])
+        self._known = found if complete else known | found
+        self._version = version
+        return topics
+
+
 def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
     """Return the compact string or null at this position, and the position after it."""
     return (None, at + 1) if data[at] == 0 else read_text(data, at)
@@ -222,3 +267,15 @@ _shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
 """Partitions on the same brokers share one object, which saves half of their memory."""
 _MOST_REPLICAS: Final = 16
 """Longer arrays are not shared, so that the shared ones take a limited amount of memory."""
+
+
+def printed_id(topic_id: UUID | None) -> str | None:
+    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros give None. Brokers before 2.8 send
+    zeros.
+
+    >>> printed_id(UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
+    'abKIBPysT6yy6w2otk4q2g'
+    """
+    if topic_id is None or not topic_id.int:
+        return None
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

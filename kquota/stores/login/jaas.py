@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -94,16 +95,8 @@ def _logins(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator[Login]:
     for token in tokens:
         if token == ("}", False):
             return
-        yield _login(iter([token, *_until_semicolon(tokens, where)]), where)
+        yield _login(chain([token], tokens), where)
     raise Invalid(f"{where}: a section is not closed with }};")
-
-
-def _until_semicolon(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator[tuple[str, bool]]:
-    for token in tokens:
-        yield token
-        if token == (";", False):
-            return
-    raise Invalid(f"{where}: a login module does not end with a semicolon")
 
 
 def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 from kquota.stores.login import jaas
-from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, properties, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, tell_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.tls import Tls, tls
 
@@ -41,16 +42,16 @@ def access(
         return Access(digest=digest, names=names)
     where = f"{names.zk_tls_config_file}: {tls_file}"
     return Access(
-        tls=_tls(properties(tls_file, names.zk_tls_config_file), tls_file, where, tell),
+        tls=_tls(entries(tls_file, names.zk_tls_config_file), tls_file, where, tell),
         tls_where=where,
         digest=digest,
         names=names,
     )
 
 
-def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
+def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
     # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
-    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
+    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, omit the option")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):

@@ -131,11 +131,7 @@ class ZnodeRecord:
         self._parts: dict[str, set[str]] = {}
         """The names of the chunks in each run's parts when they were last listed. Other kquotas may add more."""
         self._staged: dict[str, bytes | None] = {}
-        self._unreadable: dict[str, str] = {}
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        return self._unreadable
+        self.unreadable: dict[str, str] = {}
 
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
@@ -176,7 +172,7 @@ class ZnodeRecord:
         paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}
         nodes = self._znodes.read_all([*paths.values(), LOCK])
         self._lock.check(nodes[LOCK])
-        self._unreadable = {}
+        self.unreadable = {}
         found: dict[str, Run] = {}
         for name, path in paths.items():
             node = nodes[path]
@@ -186,7 +182,7 @@ class ZnodeRecord:
             try:
                 found[name] = self._read(name, node, whole=whole)
             except Unreadable as error:
-                self._unreadable[name] = str(error)
+                self.unreadable[name] = str(error)
         if self._lock.held:
             self._clear_away(found)
         return found
@@ -265,7 +261,7 @@ class ZnodeRecord:
         done = ended(found.values())
         for run in done[:-_ENDED]:
             self._staged.setdefault(run.id, None)
-        still_open = found.keys() - {run.id for run in done} | self._unreadable.keys()
+        still_open = found.keys() - {run.id for run in done} | self.unreadable.keys()
         begun = {name for name, data in self._staged.items() if data is not None}  # their parts are already there
         for name in self._znodes.children(_PARTS):
             if name not in still_open | begun:

@@ -36,8 +36,6 @@ path and the ACL.
 """
 _BATCH_BYTES: Final = 700_000
 """The maximum size in bytes of the configs in one transaction, which also contains the run's record."""
-_SUBMISSION_BYTES: Final = 700_000
-
 _ENTITY_BYTES: Final = 2_000
 """An upper estimate of the bytes that an entity's other configs and its notification add to a transaction."""
 _ALL_BROKERS: Final = entity_path(Resource(kind=BROKERS, name=DEFAULT))
@@ -52,6 +50,12 @@ notifications, 1 to 2.3 s with 1,000 to 2,000).
 
 class ZooKeeperMoves(ZooKeeperConfigs):
     """Moves of replicas, over the ZooKeeper of the cluster. Implements `MoveCluster` and `Configs`."""
+
+    stale_seconds = 0.0
+    largest_submission = 700_000
+    """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller deletes
+    when the last move has ended.
+    """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
@@ -122,17 +126,6 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             else:
                 errors |= {change.setting: failed for those in batch.values() for change in those}
         return errors
-
-    @property
-    def stale_seconds(self) -> float:
-        return 0.0
-
-    @property
-    def largest_submission(self) -> int | None:
-        """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller
-        deletes when the last move has ended.
-        """
-        return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return the `min.insync.replicas` of each topic: its own value, the dynamic default of the brokers, or 1.
