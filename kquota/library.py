@@ -1,7 +1,7 @@
-"""The API for programs: a connected cluster. Like `cli.world` for commands, this module opens the stores that implement
-the ports.
+"""The API for programs: a connected cluster. This module opens the stores that implement the ports, as `cli.world` does
+for commands.
 
-No client library is imported before a cluster is connected.
+It imports a client library only when it connects to a cluster.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Cluster:
 
     `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
     `default.api.timeout.ms`, in seconds. `own` has the login of this connection. `brokers` were alive when the
-    connection was opened. `checked` has the same topics as `topics`, but only validates mutations. Implements
-    `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
+    connection was opened. `checked` has the same topics as `topics`, but only validates creations and growths, and
+    refuses deletions. Implements `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -113,7 +113,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`security`) and the login to probe (`probed`).
+    """The login of kquota (`security`) and the login to probe (`probed`). None means no login.
 
     Both are already read from their files, because a file may be a pipe, which can be read only once.
     `connected` receives the cluster id after each connection of `stage`.
@@ -166,7 +166,7 @@ class Logins:
 
     @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
-        """Run a proxy that records how a client reacts to throttle times, and yield the address for the client."""
+        """Run a proxy that records in `record` how a client reacts to throttle times. Yields its host:port."""
         from kquota.stores.admin.throttle_proxy import throttle_proxy
 
         with wire(self.bootstrap_server, self.security, names=self.names) as connection:
@@ -188,13 +188,13 @@ def connect(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Connect to a cluster through its brokers (host:port, separated by commas). `command_config` is a file of Java
-    properties with the login.
+    """Connect to a cluster through its brokers (host:port, separated by commas), and yield the cluster. The end of the
+    context closes the connection.
 
-    `names` are the names of the arguments in errors. `warned` receives warnings, for example about settings without
-    effect. `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises
-    Invalid for a wrong argument or login file, Refused if the brokers reject the login, and Unreachable if no broker
-    answers.
+    `command_config` is a file of Java properties with the login, or None for no login. `names` are the names of the
+    arguments in errors. `warned` receives warnings, for example about settings without effect. `throttled` receives
+    each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid for a wrong argument or
+    login file, Refused if the brokers reject the login, and Unreachable if no broker answers.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
@@ -255,8 +255,8 @@ def _of_librdkafka(security: Security | None) -> dict[str, object]:
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """Return the settings of each live broker that determine the effect of quotas, with the `release` of the brokers
-    (None: unknown). Settings that a connection does not report are unknown.
+    """Return the settings of each live broker that determine the effect of quotas. Settings that the connection does
+    not report are unknown. `release` is the release of the brokers, or None if it is unknown.
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
@@ -271,8 +271,8 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
-    """Return the entry of a cluster in `config.toml`. Raises Invalid with the path of the file if there is no valid
-    entry.
+    """Return the entry of a cluster in `config.toml`. Raises Invalid if the file or the entry is missing, or if any
+    entry in the file is not valid.
     """
     from kquota.stores.state.clusters import cluster
 
@@ -284,7 +284,7 @@ def login(
 ) -> Security | None:
     """Return the client's security settings in the file, or None without a file.
 
-    Raises Invalid for an invalid file. The message begins with `option`.
+    Raises Invalid for an unreadable or invalid file. The message begins with `option`.
     """
     if file is None:
         return None
@@ -301,7 +301,10 @@ def wire(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
-    """Open a connection to the brokers. `client_id` replaces the client-id of the login."""
+    """Open a connection to the brokers, and yield it. `client_id` replaces the client-id of the login.
+
+    Raises Invalid for a wrong address, Refused if the brokers reject the login, and Unreachable if no broker answers.
+    """
     from kquota.stores.admin.connection import Wire
 
     settings = _settings(security)
@@ -324,7 +327,8 @@ def controllers(
     """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login
     `security`.
 
-    Raises Unreachable if no controller answers within about `seconds`.
+    Raises Invalid for a wrong address, Refused if the controllers reject the login, and Unreachable if no controller
+    answers within about `seconds`.
     """
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.admin.controllers import ControllerWire
@@ -347,10 +351,11 @@ def controllers_of(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[ControllerConfigs]:
-    """Open the configs of a KRaft cluster through the given controllers, or those that the brokers report.
+    """Open the configs of a KRaft cluster through `bootstrap_controller`. None means the controllers that the brokers
+    report.
 
-    Raises Unreachable if the brokers report no controllers, if no controller answers, and if the controllers belong to
-    another cluster.
+    Raises the errors of `controllers`. Also raises Unreachable if the brokers report no controllers, or if the
+    controllers belong to another cluster.
     """
     from kquota.stores.admin.controllers import reported
 

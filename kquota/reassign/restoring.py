@@ -133,7 +133,7 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether `now` shows nothing that only this run set."""
+    """Return whether `now` shows none of the values that only this run set. They may become visible later."""
     if not taken.setting.is_list:
         return not others and now == taken.prior and now not in taken.ours
     only = set(taken.ours) - {entry for other in others for entry in other.ours}

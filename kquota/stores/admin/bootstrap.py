@@ -33,10 +33,11 @@ def first(
     give_up: float,
     kind: type[Manager],
 ) -> tuple[Manager, BaseException | None]:
-    """Connect a manager to the first server that answers. Return the manager, and its error or None.
+    """Connect to the first server that answers. Return its manager and None.
 
-    `failed` explains the error. Each server gets a share of the time until `give_up` (`time.monotonic`). After an error
-    that is probably the same on every server, for example a refused login, kquota tries no other server.
+    If no server answers, return the last manager and the error of the first server. After an error that is probably
+    the same on every server, for example a refused login, kquota tries no other server and returns this error. Each
+    server gets a share of the time until `give_up` (`time.monotonic`). Raises ValueError if `servers` is empty.
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):

@@ -71,14 +71,15 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(net, **settings)
 
     def muted(self, node_id: int | None) -> float:
-        """Return the seconds for which nothing can be sent to this node, or to any node (None)."""
+        """Return the seconds for which this node, or every node (None), throttles this client."""
         nodes = [known.node_id for known in self.cluster.brokers()] if node_id is None else [node_id]
         end = min((self._mute_ends.get(node, 0.0) for node in nodes), default=0.0)
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """Send a request, as KafkaConnectionManager does, but first wait for the connection and the throttle time. The
-        timeout begins after this wait.
+        """Send a request and return its future, as KafkaConnectionManager does.
+
+        The request first waits for the connection and the throttle time. Its timeout begins after this wait.
         """
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)

@@ -83,10 +83,11 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset` on.
+    """The answer to one fetch.
 
     `offset` is the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log. `start` is the first
-    offset in the log, and `end` is the high watermark.
+    offset in the log, and `end` is the high watermark. `data` has the record batches from `offset` on. The first batch
+    can begin before `offset`, and the last one can be incomplete.
     """
 
     offset: int
@@ -137,8 +138,8 @@ class PartitionLog:
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
         """Return committed records from `offset`. The data can be empty even if the log has more records.
 
-        Verifies the topic's id. Raises Unreachable at the deadline, Forbidden if this user lacks a permission, and
-        Refused after another error if a new attempt cannot help.
+        Raises Unreachable at the deadline, and Forbidden if this user lacks a permission. Raises Refused if the topic
+        was deleted or created again, and after any other error if another attempt cannot help.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 

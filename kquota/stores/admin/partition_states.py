@@ -50,9 +50,9 @@ class TopicStates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStates:
-    """An answer to Metadata. `cluster` has the brokers and the controller, as an answer of kafka-python without topics.
+    """An answer to Metadata. `cluster` is kafka-python's MetadataResponse with the brokers and the controller only.
 
-    `throttle_time_ms` has the same meaning as in KIP-219.
+    `throttle_time_ms` is the time that the client must wait (KIP-219).
     """
 
     throttle_time_ms: int

@@ -39,7 +39,7 @@ reports the broker within 15 s, even if it has also waited for this broker in a 
 _DENIED: Final = 31
 """CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
 _OLDEST, _NEWEST = 2, 4
-"""Version 5 adds only whether a log dir is cordoned."""
+"""The first and the last version that kquota sends. Version 5 only adds whether a log dir is cordoned."""
 _WITH_ERROR: Final = 3
 _WITH_SPACE: Final = 4
 _ENTRIES: Final = TopicEntries(">iq8xB")
@@ -106,7 +106,7 @@ class _Requests:
         self._known: dict[str, tuple[WantedLogs, Mapping[BrokerId, bytes]]] = {}
 
     def encoded(self, wanted: Sequence[WantedLogs]) -> dict[BrokerId, list[bytes]]:
-        """Return the topics of the request to each broker, sorted by broker."""
+        """Return the encoded topics of the request to each broker, sorted by broker."""
         before, self._known = self._known, {}
         found: defaultdict[BrokerId, list[bytes]] = defaultdict(list)
         for one in wanted:
@@ -139,13 +139,13 @@ def _space(found: LogDirSizes) -> DirSpace:
 
 
 LogEntry: TypeAlias = tuple[int, int, int]
-"""The partition, the size in bytes, and a flag: 1 for a future log (a copy between log dirs), or 0. The offset lag in
-between is not read.
+"""The partition, the size in bytes, and a flag: 1 for a future log (a copy between log dirs), or 0. The offset lag of
+the log is not read.
 """
 
 
 class LogDirSizes(NamedTuple):
-    """The logs in one log dir, with the name of each topic.
+    """The logs in one log dir, with the name of each topic. The entries of a topic can be read only once.
 
     `usable` is the number of usable bytes on the volume of the log dir, or -1 if the broker does not know it. It is
     None before Kafka 3.3.
@@ -159,7 +159,7 @@ class LogDirSizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSizes:
-    """An answer to DescribeLogDirs. `throttle_time_ms` has the same meaning as in KIP-219."""
+    """An answer to DescribeLogDirs. `throttle_time_ms` is the time that the client must wait (KIP-219)."""
 
     throttle_time_ms: int
     error_code: int
@@ -194,7 +194,7 @@ class LogSizesRequest(OwnMessage, cluster.DescribeLogDirsRequest, init=False):  
 
 
 def sizes_of(topic: str, partitions: Sequence[int]) -> bytes:
-    """Return one topic of a request, with these partitions."""
+    """Return the bytes of one topic of a request, with these partitions."""
     count = len(partitions)
     return written_text(topic) + compact_length(count) + struct.pack(f">{count}i", *partitions) + NO_TAGS
 

@@ -135,8 +135,8 @@ class WireLog:
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`.
 
-        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, and the other
-        errors of `PartitionLog.fetch`.
+        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, Refused for a
+        damaged batch, and the other errors of `PartitionLog.fetch`.
         """
         empty = 0
         while True:

@@ -45,9 +45,10 @@ _LARGEST_BATCH: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTopic:
-    """The setup of the record's topic.
+    """The setup of the record's topic. `identity` is the topic id, or empty before Kafka 2.8.
 
-    `configs` has the values of the relevant keys, or is None if they cannot be read.
+    `replicas` is the lowest replication factor of a partition. `configs` has the values of the keys in `CONFIGS`, or is
+    None if they cannot be read.
     """
 
     identity: str
@@ -57,9 +58,9 @@ class LogTopic:
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
-    """Create the topic, wait until every broker shows its leader, and return what was created.
+    """Create the topic, wait until every broker shows its leader, and return its `Creation`.
 
-    A dry run only returns what it would create. Raises Forbidden if this user lacks a permission on the topic. Raises
+    A dry run only returns the `Creation`. Raises Forbidden if this user lacks a permission on the topic. Raises
     Refused if the topic exists or the brokers refuse the request for another reason. Raises QuotaViolatedException if a
     quota rejects the request. Raises Unreachable if the request was not sent. Raises Unknown if the topic may have been
     created, or if a broker does not show the leader within 30 s.

@@ -37,7 +37,7 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 class WireTopics:
-    """Topics that the controller creates, grows and deletes.
+    """The topics of a cluster, through its brokers. Implements `Topics`.
 
     With `validate_only`, the controller only checks creations and growths. Deletions are then refused, because Kafka
     cannot check a deletion.
@@ -54,7 +54,9 @@ class WireTopics:
         return self.answer(self.request(mutations, seconds), mutations)
 
     def answer(self, request: Any, mutations: Sequence[Mutation]) -> BatchResult:
-        """Send the request of these mutations, and return its result. After Unreachable, `was_sent` returns whether the
+        """Send the request of these mutations, and return its result. Raises the same errors as `ask_controller`.
+
+        A topic that the answer does not mention has a failure. After Unreachable, `was_sent` returns whether the
         controller may have received the request.
         """
         answer = ask_controller(self._wire, request, results=_results)
@@ -66,7 +68,10 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. Since Kafka 4.0, they include eligible leader replicas, which Metadata does not return."""
+        """Return the topics. If every broker runs Kafka 4.0 or newer, they include eligible leader replicas.
+
+        Metadata does not return these replicas, so kquota sends DescribeTopicPartitions.
+        """
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()

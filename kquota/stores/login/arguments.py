@@ -66,9 +66,9 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The login of a ZooKeeper session. An open ZooKeeper needs neither TLS nor a user.
+    """The login of a ZooKeeper session. `tls` is None without TLS, and `digest` is None without a user.
 
-    In errors, `tls_where` is the option and the file of `tls`.
+    In errors, `tls_where` names the option and the file of `tls`.
     """
 
     tls: Tls | None = None

@@ -54,7 +54,8 @@ def login(text: str, where: str) -> Login:
 def section(path: Path, name: str, option: str) -> Login | None:
     """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid for an unreadable or invalid file. The message has the option and the file, but no file content.
+    Raises Invalid for an unreadable or invalid file, and if the section does not have exactly one login module. The
+    message has the option and the file, but no content of the file.
     """
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
@@ -82,7 +83,7 @@ def file_in(java_options: str) -> Path | None:
 
 
 def java_property(java_options: str, name: str) -> str | None:
-    """Return the value of the last `-Dname=value` among JVM options, or None without one."""
+    """Return the value of the last `-Dname=value` among JVM options, or None if there is none."""
     try:
         options = shlex.split(java_options)
     except ValueError:

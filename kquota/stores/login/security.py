@@ -105,7 +105,8 @@ class Security:
 
     In errors, `option` is the name of the argument with the properties file, and `where` also has the path of the file.
     `credentials` is None without SASL. `tls` also applies to an identity provider, and is None if neither the brokers
-    nor the provider uses TLS.
+    nor the provider uses TLS. `client_id` is None, and a property of `TUNING` is missing in `tuning`, if the file does
+    not set it.
     """
 
     where: str
@@ -140,9 +141,10 @@ def security(
 ) -> Security:
     """Return the checked login from a properties file. `tell` is called with each warning for the operator.
 
-    Raises Invalid for an unreadable file and for an unusable property. Messages name the file and the property. They
-    can contain the path of a store and the address of a token endpoint, but no other value that kquota does not know,
-    because it may be a secret in the wrong line.
+    If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
+    unreadable file and for an unusable property. Messages name the file and the property. They can contain the path of
+    a store and the address of a token endpoint, but no other value that kquota does not know, because it may be a
+    secret in the wrong line.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.

@@ -33,9 +33,10 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """Return the login from the two files. Without `sasl_file`, `KAFKA_OPTS` names the JAAS file, as in Kafka's tools.
+    """Return the login from the two files. Without `tls_file`, the session does not use TLS.
 
-    `tell` is called with each warning. Raises Invalid for an unusable file. Messages are like those of `security`.
+    Without `sasl_file`, `KAFKA_OPTS` in `environment` can name a JAAS file, as in Kafka's tools. `tell` is called with
+    each warning. Raises Invalid for an unusable file. Messages name the file and the problem, but contain no secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:

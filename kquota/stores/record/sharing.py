@@ -39,11 +39,13 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems because of
-    which the topic may lose or refuse records.
+    """The state of the shared record. `wrong` are problems that prevent its use. `weak` are problems that can make the
+    topic lose or refuse records.
 
-    `writer` is the current holder of the lock, if any. `foreign` is the number of Kafka records that kquota ignores. If
-    there are `wrong` problems, the record is not read, so the fields after `weak` are None.
+    `identity` is the id of the topic, and `replicas` its replication factor. `writer` is the current holder of the
+    lock, if any. `unreadable` has the reason for each run that cannot be read. `foreign` is the number of Kafka records
+    that kquota ignores. If there are `wrong` problems, kquota does not read the record, so the fields after `weak` are
+    None.
     """
 
     identity: str
@@ -89,7 +91,7 @@ class Sharing:
         return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:
-        """Return what `share` would do. Raises Refused with the reason if the cluster cannot have a record now."""
+        """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now."""
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
@@ -117,8 +119,9 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Returns the runs of the cluster. Raises Incomplete if an error follows the creation of the topic. If the plan
-        creates no topic, raises Busy while another command writes, and Refused if the topic no longer exists.
+        Returns the runs of the cluster. If the plan creates the topic, raises the errors of `topic_setup.create`, and
+        Incomplete if an error follows the creation. If the plan creates no topic, raises Busy while another command
+        writes, and Refused if the topic no longer exists.
         """
         if wanted.setup is None:
             return _used(self, wanted)

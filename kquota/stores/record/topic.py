@@ -45,7 +45,8 @@ class TopicRecord:
 
     If another kquota may hold the lock, `lock` calls `waiting` and waits until the lock is unchanged for one lease. It
     raises Busy if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises Busy
-    instead of waiting. With `take_over`, it takes the lock at once, and then waits `WRITE_SECONDS`.
+    instead of waiting. It raises Refused if it cannot read the lock. With `take_over`, it takes any lock at once. If
+    another kquota may have held that lock, it then waits `WRITE_SECONDS`.
     """
 
     keeps = _ENDED
@@ -259,7 +260,7 @@ class TopicRecord:
         self._mine = None
 
     def _append(self, entries: list[KeyAndValue]) -> None:
-        """Append the entries and a beat in one batch. Raises Busy if another kquota has taken over."""
+        """Append the entries and a beat in one batch. Raises Busy if this process does not hold the lock."""
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)

@@ -1,7 +1,8 @@
 """The shared record in the cluster's ZooKeeper: `/kquota/runs/<id>`, written in one transaction with the throttle.
 
-`/kquota/lock` is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
-increments the version of `/kquota`. This version and the versions of the runs' znodes are the fencing tokens.
+`/kquota/parts/<id>` has the large fields of a run, which are written before the run. `/kquota/lock` is ephemeral and
+names the process that writes. A new lock always has version 0, so each holder also increments the version of `/kquota`.
+This version and the versions of the runs' znodes are the fencing tokens.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ class ZnodeLock:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Hold the lock until the context ends. Raises Busy, which names the holder, if another process holds the lock.
+        """Hold the lock until the context ends. Raises Busy, which names the holder, if another process holds the lock
+        and may be alive. With `take_over`, takes the lock from that process.
 
-        With `take_over`, takes the lock from that process.
+        Also raises Busy if other processes change the lock during each of `_TRIES` attempts.
         """
         self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
         try:
@@ -85,9 +87,7 @@ class ZnodeLock:
             )
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock and return `data`. Without `take_over`, raises Busy if another process holds the lock and may
-        be alive. Also raises Busy if other processes change the lock during each of `_TRIES` attempts.
-        """
+        """Take the lock, write `data` into it, and return `data`. Raises Busy like `hold`."""
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # `/kquota` is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]

@@ -47,7 +47,7 @@ def optional_moment(value: Any) -> datetime | None:
 
 
 def moment(value: Any) -> datetime:
-    """Return the time of an ISO 8601 string, which must have a time zone."""
+    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998."""
     found = datetime.fromisoformat(text(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
@@ -104,7 +104,9 @@ def setting_fields(setting: Setting) -> dict[str, str]:
 
 
 def setting_of(item: Any) -> Setting:
-    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else, and
+    for a setting that is not a throttle setting.
+    """
     kind, name, key = item["kind"], text(item["name"]), item["key"]
     if kind == "topic":
         topic(name)

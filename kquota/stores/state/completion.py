@@ -56,13 +56,13 @@ class CompletionFile:
         return []
 
     def keep_names(self, topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-        """Store the names of a cluster that answered. Returns the lines."""
+        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns the stored lines."""
         found = lines(topics, brokers)
         self.keep(found, FRESH_SECONDS)
         return found
 
     def keep_failed(self, before: Collection[str]) -> None:
-        """Store the lines of an earlier answer again, because the cluster did not answer now."""
+        """Store the lines of an earlier answer again, for `FAILED_SECONDS`, because the cluster did not answer now."""
         self.keep(before, FAILED_SECONDS)
 
     def keep(self, found: Collection[str], seconds: int) -> None:

@@ -66,8 +66,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """Return the snapshot, including the moves that were submitted through the Admin API (since Kafka 2.4).
 
-        A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. kquota warns
-        once about each. Raises Refused if `/admin/reassign_partitions` cannot be read.
+        A topic whose znode Kafka did not write is left out. A leader or a rack that cannot be read is None, and in-sync
+        replicas that cannot be read are (). kquota warns once about each. Raises Refused if
+        `/admin/reassign_partitions` cannot be read.
         """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
@@ -105,8 +106,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        If one change of a transaction fails, all changes of the transaction have the same error. kquota skips a change
-        whose `after` equals its `before`, because every reader already sees the value that the last transaction wrote.
+        If a transaction fails, all its changes have the same error, and kquota continues with the next one. kquota
+        skips a change whose `after` equals its `before`, because every reader already sees the value that the last
+        transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))

@@ -75,7 +75,9 @@ class ZooKeeperQuotas:
         """Raise nothing, because every release reads credentials from ZooKeeper."""
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read."""
+        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read. Returns
+        the mechanisms to delete that were not set.
+        """
         absent: tuple[str, ...] = ()
 
         def edited(before: Mapping[str, str]) -> Mapping[str, str]:
@@ -89,7 +91,7 @@ class ZooKeeperQuotas:
 
     def release(self) -> tuple[int, ...] | None:
         """Return (2, 7) if the registration of every live broker shows this release or a newer one, otherwise None.
-        ZooKeeper has no other release data.
+        ZooKeeper does not store the release itself.
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
