@@ -36,16 +36,6 @@ def flag(value: Any) -> bool:
     return value
 
 
-def when(time: datetime | None) -> str | None:
-    """Return a time in ISO 8601. None stays None, which JSON writes as null."""
-    return None if time is None else time.isoformat()
-
-
-def optional_moment(value: Any) -> datetime | None:
-    """Return the time that `when` wrote, or None for null."""
-    return None if value is None else moment(value)
-
-
 def moment(value: Any) -> datetime:
     """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998."""
     found = datetime.fromisoformat(text(value))
@@ -75,11 +65,6 @@ def topic(value: Any) -> str:
     if why := wrong_topic_name(text(value)):
         raise ValueError(f"{value[:40]!r} {why}")
     return cast(str, value)
-
-
-def optional_text(value: Any) -> str | None:
-    """Return a string, or None for null."""
-    return None if value is None else text(value)
 
 
 def count(number: Any) -> int | None:
@@ -134,13 +119,21 @@ class Codec(NamedTuple):
     if_any: bool = False
 
 
-MOMENT: Final = Codec(when, moment)
-OPTIONAL_MOMENT: Final = Codec(when, optional_moment)
+def optional(codec: Codec) -> Codec:
+    """Return a codec that also accepts None, which JSON writes as null."""
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda value: None if value is None else codec.read(value),
+    )
+
+
+MOMENT: Final = Codec(datetime.isoformat, moment)
+OPTIONAL_MOMENT: Final = optional(MOMENT)
 RATE: Final = Codec(same, rate)
 COUNT: Final = Codec(same, count)
 SECONDS: Final = Codec(same, seconds)
 TEXT: Final = Codec(same, text)
-OPTIONAL_TEXT: Final = Codec(same, optional_text)
+OPTIONAL_TEXT: Final = optional(TEXT)
 NUMBER: Final = Codec(same, number)
 
 

@@ -198,10 +198,6 @@ def _one_broker_rates(document: Any) -> dict[Setting, ByteRate]:
     return found
 
 
-def _verdict(value: Any) -> str | None:
-    return None if value is None else Progress(value).value
-
-
 def _course_of(document: Any) -> Course:
     """Return the course. An invalid document gives an empty course, so that you can still resume or undo the run."""
     try:
@@ -213,10 +209,7 @@ def _course_of(document: Any) -> Course:
 
 
 _OWNER: Final = Fields(Owner, user=values.TEXT, host=values.TEXT, pid=values.NUMBER, since=values.MOMENT)
-_OPTIONAL_OWNER: Final = Codec(
-    lambda owner: None if owner is None else _OWNER.written(owner),
-    lambda document: None if document is None else _OWNER.of(document),
-)
+_OPTIONAL_OWNER: Final = values.optional(Codec(_OWNER.written, _OWNER.of))
 _STAMP: Final = Fields(
     Stamp,
     version=Codec(values.same, _version, "v"),
@@ -249,10 +242,10 @@ _CHANGES: Final = Fields(
 _COURSE: Final = Fields(
     Course,
     expected=values.SECONDS._replace(key="expected_seconds"),
-    verdict=Codec(values.same, _verdict),
+    verdict=values.optional(Codec(values.same, lambda value: Progress(value).value)),
     brokers=Codec(_BROKERS.written_all, _BROKERS.all_of),
     readings=Codec(
-        lambda readings: [[values.when(one.at), one.copied, one.left] for one in readings],
+        lambda readings: [[one.at.isoformat(), one.copied, one.left] for one in readings],
         lambda items: tuple(
             CourseReading(at=values.moment(at), copied=values.count(copied), left=values.count(left))
             for at, copied, left in items
