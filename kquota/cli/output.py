@@ -43,6 +43,11 @@ def rounded(digits: int) -> Form:
     return lambda value: None if value is None else round(value, digits)
 
 
+def each(form: Form) -> Form:
+    """Return the form of a sequence whose items have this form."""
+    return lambda items: [form(item) for item in items]
+
+
 def moment(time: datetime) -> str:
     """Return a date and time in UTC as text."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
