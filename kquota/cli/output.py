@@ -25,6 +25,8 @@ from kquota.terms import Default, TopicPartition
 
 Form: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = Sequence[str | None]
+JsonObject: TypeAlias = dict[str, object]
+"""The keys and values of an object in a JSON document. `plain` converts the values."""
 
 
 class Part:
