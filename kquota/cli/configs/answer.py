@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, Row, hidden, key, named, spread
 from kquota.cli.table import COLUMNS, columns
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, plain
@@ -36,39 +36,23 @@ def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
     return {resource.kind[:-1].replace("-", "_"): int(name) if name is not None and resource.of_broker else name}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityQuotas(Part):
-    """An entity and its limits."""
-
-    entity: Entity = spread()
-    quotas: Limits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credential(Part):
-    """A SCRAM credential. `iterations` is None if the connection does not report the number of iterations."""
-
-    user: str
-    mechanism: str
-    iterations: int | None
-
-
-def _credentials(scram: Scram | None) -> Mapping[str, list[Credential]] | None:
+def _credentials(scram: Scram | None) -> JsonObject | None:
+    """Return the SCRAM credentials. `iterations` is null if the connection does not report the number of iterations."""
     if scram is None:
         return None
     credentials = ((user, *one) for user, found in scram.items() for one in found.items())
-    return {"scram": [Credential(user=u, mechanism=m, iterations=count) for u, m, count in credentials]}
+    return {"scram": [{"user": u, "mechanism": m, "iterations": count} for u, m, count in credentials]}
 
 
-def _entities(found: Mapping[Entity, Limits]) -> list[EntityQuotas]:
-    return [EntityQuotas(entity=entity, quotas=limits) for entity, limits in found.items()]
+def _entities(found: Mapping[Entity, Limits]) -> list[JsonObject]:
+    return [{**named(entity), "quotas": limits} for entity, limits in found.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
     """The quotas and, if only users were requested, their SCRAM credentials. Otherwise, `scram` is None.
 
-    `named` is the entity that was requested by name. It is None after a request for several entities, and if values
+    `asked` is the entity that was requested by name. It is None after a request for several entities, and if values
     were unreadable.
     """
 
@@ -78,12 +62,12 @@ class DescribedQuotas(Answer):
     entities: Mapping[Entity, Limits] = key(form=_entities)
     scram: Scram | None = spread(_credentials)
     over_zookeeper: bool = hidden()
-    named: Entity | None = hidden()
+    asked: Entity | None = hidden()
 
     def text(self) -> Iterator[str]:
         if self.over_zookeeper:
             # Kafka 2.8's tool shows an entity that was requested by name even if it has no quota.
-            absent: Mapping[Entity, Limits] = {} if self.named is None else {self.named: {}}
+            absent: Mapping[Entity, Limits] = {} if self.asked is None else {self.asked: {}}
             return zookeeper_lines(self.entities or absent, self.scram or {})
         return admin_lines(self.entities, self.scram or {})
 

@@ -117,7 +117,7 @@ def describe(at: world.Where, entities: Named) -> DescribedQuotas:
         entities=found,
         scram=scram,
         over_zookeeper=at.zookeeper is not None,
-        named=None if unreadable else wanted.entity(),
+        asked=None if unreadable else wanted.entity(),
         notes=tuple(f"warning: {line}" for line in unreadable),
     )
 

@@ -10,58 +10,27 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kquota.cli.configs.answer import HIDDEN, name_of, named_resource
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, Row, hidden, key
 from kquota.settings.resource import BROKERS, Entry, Resource
 from kquota.terms import DEFAULT
 
 Described: TypeAlias = Mapping[Resource, Sequence[Entry]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSynonym(Part):
-    """A source of a config, and the value from this source. `value` is None if it is secret or not set."""
-
-    source: str
-    key: str
-    value: str | None
+def _resources(found: Described) -> list[JsonObject]:
+    return [{**named_resource(resource), "configs": list(map(_config, entries))} for resource, entries in found.items()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Part):
-    """A config. `value` is None if the config is `sensitive`, or if the broker does not report the value."""
-
-    key: str
-    value: str | None
-    source: str
-    sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceConfigs(Part):
-    """The configs of one resource, or the broker defaults."""
-
-    resource: Resource = spread(named_resource)
-    configs: tuple[Config, ...]
-
-
-def _resources(found: Described) -> list[ResourceConfigs]:
-    return [
-        ResourceConfigs(resource=resource, configs=tuple(map(_config, entries))) for resource, entries in found.items()
-    ]
-
-
-def _config(entry: Entry) -> Config:
-    synonyms = (
-        ConfigSynonym(source=s.source, key=s.key, value=None if entry.sensitive else s.value) for s in entry.synonyms
-    )
-    return Config(
-        key=entry.key,
-        value=None if entry.sensitive else entry.value,
-        source=entry.source,
-        sensitive=entry.sensitive,
-        synonyms=tuple(synonyms),
-    )
+def _config(entry: Entry) -> JsonObject:
+    """Return a config. `value` is null if the config is `sensitive`, or if the broker does not report the value."""
+    secret = entry.sensitive
+    return {
+        "key": entry.key,
+        "value": None if secret else entry.value,
+        "source": entry.source,
+        "sensitive": secret,
+        "synonyms": [{"source": s.source, "key": s.key, "value": None if secret else s.value} for s in entry.synonyms],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

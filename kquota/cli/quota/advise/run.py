@@ -12,7 +12,7 @@ from kquota import library
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
-from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
+from kquota.cli.quota.advise.answer import Advised, client, summary
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
 from kquota.cli.quota.unfit_limits import warn_of_unfit
@@ -154,8 +154,8 @@ def _answer(
         head_room=rules.head_room - 1,
         brokers=wish.brokers,
         brokers_later=wish.later,
-        totals=tuple(map(total, totals(found, _capacities(capacity, rules)))),
-        resized=tuple(map(change, changed)),
+        totals=totals(found, _capacities(capacity, rules)),
+        resized=changed,
         clients=tuple(client(one, waits.get(one.use.bucket)) for one in found),
         quotas=document,
     )
