@@ -128,7 +128,7 @@ def test_results_are_complete_if_a_request_fails(error: KquotaError, counts: tup
         elect(found, FakeClock(), PREFERRED, NAMES, before, rules(), results)
     assert len(results.elected) == 4
     assert (len(results.unknown), len(results.refused), len(results.left)) == (*counts, 1)
-    shown = Counter(one.result for one in answered(PREFERRED, results, closing_notes=(), code=1).partitions)
+    shown = Counter(result for result, _ in answered(PREFERRED, results, closing_notes=(), code=1).results.values())
     unelected = Counter({"unknown": counts[0], "failed": counts[1]})
     assert shown == Counter({"elected": 4, "not sent": 1}) + unelected
 

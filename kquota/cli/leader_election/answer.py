@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.output import Answer, Part, hidden
+from kquota.cli.output import Answer, JsonObject, hidden, key, plain
 from kquota.election.actions import ElectionResults
 from kquota.election.port import ElectionType
 from kquota.list_text import few
@@ -17,25 +17,20 @@ from kquota.terms import TopicPartition
 _SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionElection(Part):
-    """The result for one partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`.
-
-    `error` is the reason for `failed`, otherwise None.
-    """
-
-    topic: str
-    partition: int
-    result: str
-    error: str | None
+def _partitions(results: Mapping[TopicPartition, tuple[str, str | None]]) -> list[JsonObject]:
+    return [{**plain(name), "result": result, "error": error} for name, (result, error) in sorted(results.items())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionAnswer(Answer):
-    """The result for each partition, sorted by topic and partition. `lines` are the text output."""
+    """The result for each partition, sorted: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`.
+
+    `results` has the result of each partition, with the reason for `failed`, otherwise None. `lines` are the text
+    output.
+    """
 
     election_type: str
-    partitions: tuple[PartitionElection, ...]
+    results: Mapping[TopicPartition, tuple[str, str | None]] = key("partitions", _partitions)
     lines: tuple[str, ...] = hidden()
 
     def text(self) -> Iterable[str]:
@@ -52,12 +47,14 @@ def answered(
         "unknown": results.unknown,
         "not sent": results.left,
     }
-    found = [_partition(name, result) for result, those in names.items() for name in those]
+    found: dict[TopicPartition, tuple[str, str | None]] = {
+        name: (result, None) for result, those in names.items() for name in those
+    }
     reasons = {name: failure.reason for name, failure in results.failed.items()} | dict(results.refused)
-    failed = [_partition(name, "failed", reason) for name, reason in reasons.items()]
+    found |= {name: ("failed", reason) for name, reason in reasons.items()}
     return ElectionAnswer(
         election_type=kind.name.lower(),
-        partitions=_sorted([*found, *failed]),
+        results=found,
         lines=tuple(_lines(kind, results.elected, results.not_needed, results.failed)),
         closing_notes=closing_notes,
         code=code,
@@ -75,9 +72,7 @@ def planned(
     would = f"Would elect leaders ({kind.name}) for partitions {', '.join(map(str, sorted(names)))}"
     return ElectionAnswer(
         election_type=kind.name.lower(),
-        partitions=_sorted(
-            [*(_partition(name, "would elect") for name in names), *(_partition(name, "not needed") for name in others)]
-        ),
+        results={name: ("would elect" if name in needing else "not needed", None) for name in given},
         lines=(*([would] if names else []), *_lines(kind, (), others, {})),
         notes=notes,
     )
@@ -89,14 +84,6 @@ def still_unhealthy(unsettled: Sequence[TopicPartition], settle: float) -> str:
         f"{agreeing(len(unsettled), 'partition', 'is', 'are')} still unhealthy {human_duration(settle)} after a batch, "
         f"without a new leader or with an out-of-sync replica ({few(unsettled, _SHOWN)})"
     )
-
-
-def _partition(name: TopicPartition, result: str, error: str | None = None) -> PartitionElection:
-    return PartitionElection(topic=name.topic, partition=name.partition, result=result, error=error)
-
-
-def _sorted(found: Iterable[PartitionElection]) -> tuple[PartitionElection, ...]:
-    return tuple(sorted(found, key=lambda one: (one.topic, one.partition)))
 
 
 def _lines(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, worded
 from kquota.cli.move.command import MoveStatusOptions
-from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
+from kquota.cli.output import Answer, JsonObject, Part, hidden, key, moment, plain, rounded
 from kquota.cli.suggestion import suggested
 from kquota.measure import ByteRate, agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.reassign.port import Snapshot
@@ -21,23 +21,16 @@ from kquota.watch.observation import MoveWatch
 from kquota.watch.view import WatchedMoveView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterShown(Part):
-    """The process that began a run, or that last wrote its record."""
-
-    owner: Owner = hidden()
-    user: str
-    host: str
-    pid: int
-    since: datetime
+def _writer(owner: Owner | None) -> JsonObject | None:
+    """Return the process that began a run, or that last wrote its record."""
+    if owner is None:
+        return None
+    return {"user": owner.user, "host": owner.host, "pid": owner.pid, "since": owner.since}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRate(Part):
-    """The rate of one broker, in bytes per second, if it differs from the throttle of the run."""
-
-    setting: Setting = spread()
-    rate: ByteRate
+def _rates(rates: Mapping[Setting, ByteRate]) -> list[JsonObject]:
+    """Return the rates in bytes per second of the brokers whose rate differs from the throttle of the run."""
+    return [{**plain(setting), "rate": rate} for setting, rate in rates.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +52,13 @@ class OpenRun(Part):
     left: int | None = key("bytes_left")
     least_seconds: float | None = key("least_seconds_left", rounded(1))
     record: str
-    owner: WriterShown | None
+    owner: Owner | None = key(form=_writer)
     reason: str | None
     revision: int | None
-    written_by: WriterShown | None
+    written_by: Owner | None = key(form=_writer)
     written_at: datetime | None
-    broker_rates: tuple[BrokerRate, ...] = ()
-    paused: bool = False
+    broker_rates: Mapping[Setting, ByteRate] = key(form=_rates)
+    paused: bool
     holds_throttle: bool = hidden()
     running_here: bool = hidden()
     """Whether the process that began the run is known to run on this host."""
@@ -81,7 +74,7 @@ class OpenRun(Part):
         yield f"{self.run}  {self.described}"
         rate = "no throttle" if self.throttle is None else f"throttle {human_rate(self.throttle)}"
         yield f"  {self.done:,} of {counted(self.partitions, 'partition')} done, {rate}"
-        yield from (f"  {one.setting}: {human_rate(one.rate)}" for one in self.broker_rates)
+        yield from (f"  {setting}: {human_rate(rate)}" for setting, rate in self.broker_rates.items())
         if self.paused and self.state is not RunState.ENDED:
             yield f"  paused. Continue the run: {suggested(f'move adjust --continue --run {self.run}')}"
         if self.copied is not None and self.left is not None:
@@ -89,9 +82,9 @@ class OpenRun(Part):
             yield f"  {human_bytes(self.copied)} copied, {human_bytes(self.left)} left{least}"
         if self.owner is not None:
             why = "" if self.reason is None else f": {self.reason}"
-            yield f"  begun by {self.owner.owner} at {moment(self.begun)}{why}"
+            yield f"  begun by {self.owner} at {moment(self.begun)}{why}"
         if self.written_by is not None and self.written_at is not None:
-            yield f"  last written by {self.written_by.owner} at {moment(self.written_at)}"
+            yield f"  last written by {self.written_by} at {moment(self.written_at)}"
         yield f"  recorded in {self.record}"
 
 
@@ -119,7 +112,7 @@ class OpenRuns(Answer):
                 run.state in (RunState.NOT_SUBMITTED, RunState.WAITING) and self.writer is None and not run.running_here
             ):
                 resume, abort = suggested(f"move resume --run {run.run}"), suggested(f"move abort --run {run.run}")
-                writers = dict.fromkeys(str(one.owner) for one in (run.owner, run.written_by) if one is not None)
+                writers = dict.fromkeys(str(one) for one in (run.owner, run.written_by) if one is not None)
                 who = f" ({' or '.join(writers)})" if writers else ""
                 yield (
                     f"warning: run {run.run}: {run.state.value}. If its command{who} is not running any more, {resume} "
@@ -173,19 +166,13 @@ def _shown(run: Run, found: Snapshot, place: str, view: WatchedMoveView | None, 
         left=None if view is None else view.left,
         least_seconds=None if view is None or run.paused else view.least_seconds,
         record=place,
-        owner=_writer(run.owner),
+        owner=run.owner,
         reason=run.reason,
         revision=None if stamp is None else stamp.version,
-        written_by=None if stamp is None else _writer(stamp.by),
+        written_by=None if stamp is None else stamp.by,
         written_at=None if stamp is None else stamp.at,
-        broker_rates=tuple(BrokerRate(setting=setting, rate=rate) for setting, rate in run.broker_rates.items()),
+        broker_rates=run.broker_rates,
         paused=run.paused,
         holds_throttle=bool(run.held),
         running_here=running_here,
     )
-
-
-def _writer(owner: Owner | None) -> WriterShown | None:
-    if owner is None:
-        return None
-    return WriterShown(owner=owner, user=owner.user, host=owner.host, pid=owner.pid, since=owner.since)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.formats import printable
-from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, Part, each, hidden, key, spread
 from kquota.cli.table import aligned
 from kquota.measure import agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.answer import Deploy, Flow
 from kquota.simulate.curve import MOST, Curve
-from kquota.simulate.load import Quotas
+from kquota.simulate.load import Quotas, Round
 from kquota.simulate.trace import TraceStream
 from kquota.terms import SAMPLE_MS
 
@@ -32,13 +32,13 @@ _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
-def _quotas(held: Quotas) -> dict[str, object]:
+def _quotas(held: Quotas) -> JsonObject:
     """Return the limit of each simulated key, or null if it has none, and the number of samples in a quota window."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
 
-def _figures(flow: Flow) -> dict[str, object]:
+def _figures(flow: Flow) -> JsonObject:
     """Return the figures of one client. Times are in ms."""
     return {
         "begin_ms": flow.begin,
@@ -60,18 +60,13 @@ def _figures(flow: Flow) -> dict[str, object]:
     }
 
 
-def _cells(curve: Curve) -> dict[str, object]:
+def _cells(curve: Curve) -> JsonObject:
     return {"begin_ms": curve.first * curve.seconds * 1_000, "seconds": curve.seconds, "cells": curve.cells}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundShown(Part):
-    """One request for topics: its time, the accepted topics and mutations, and the wait of the client after it."""
-
-    ms: int
-    topics: int
-    mutations: int
-    wait_ms: int
+def _round(one: Round) -> JsonObject:
+    """Return one request for topics: its time, the accepted topics and mutations, and the wait of the client."""
+    return {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +87,7 @@ class Deployed(Answer):
     ms: int
     next_wait_ms: int
     requests: int
-    rounds: tuple[RoundShown, ...]
+    rounds: tuple[Round, ...] = key(form=each(_round))
     items: Sequence[int] = hidden()
     sought: bool = hidden()
 
@@ -113,7 +108,7 @@ class Deployed(Answer):
         yield from _rounds(self.rounds)
         curve = Curve()
         for one in self.rounds:
-            curve.add(one.ms, one.mutations)
+            curve.add(one.at, one.mutations)
         yield from _plot(curve, "mutations")
 
 
@@ -130,10 +125,7 @@ def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, mod
         ms=found.ms,
         next_wait_ms=found.next_wait_ms,
         requests=len(found.rounds),
-        rounds=tuple(
-            RoundShown(ms=one.at, topics=one.admitted, mutations=one.mutations, wait_ms=one.wait_ms)
-            for one in found.rounds
-        ),
+        rounds=found.rounds,
         items=items,
         sought=sought,
     )
@@ -197,9 +189,9 @@ def _time(ms: int) -> str:
     return human_duration(ms / 1_000)
 
 
-def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
+def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
     rows = [
-        (_time(r.ms), f"{r.topics:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
+        (_time(r.at), f"{r.admitted:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
         for r in rounds[:_ROWS]
     ]
     yield from aligned(rows, ("after", "topics", "mutations", "then waits"))
@@ -250,7 +242,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
         yield f"... and {counted(len(worst) - _ROWS, 'more client')}. --output json shows all clients"
 
 
-def _row(one: StreamShown, begin: int) -> dict[str, object]:
+def _row(one: StreamShown, begin: int) -> JsonObject:
     flow = one.flow
     assert flow.worst_at is not None
     return {
