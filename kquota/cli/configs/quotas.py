@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kquota.cli import clock, world
-from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, entity_words
+from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, Unwritten, entity_words, unwritten
 from kquota.cli.configs.entities import Named
-from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.contract import say
 from kquota.cli.rates import warn_if_low
 from kquota.errors import Invalid
