@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.cli.leader_election.answer import answered
+from kquota.cli.leader_election.run import answered
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import ElectionType

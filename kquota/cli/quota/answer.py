@@ -13,7 +13,7 @@ from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_rate
 from kquota.quota.difference import Difference, Throttling
 from kquota.quota.document import Document
-from kquota.quota.document_text import as_json, leaf, text, written
+from kquota.quota.document_text import as_json, leaf, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement, plain
 from kquota.quota_keys import QUOTA_KEYS
@@ -210,3 +210,12 @@ def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_ste
         closing_notes=(note,) if confirmed else (*_kept(found), note),
         code=FAILED if undone else DONE,
     )
+
+
+def unfit_notes(document: Document) -> list[str]:
+    """Return a warning about each limit of a printed document that `diff` and `apply` refuse, for example NaN or 0."""
+    return [
+        f"warning: {entity}: {name} is {document.limits[entity][name]!r}, which is not valid in a document. "
+        "Correct the value before you apply the document"
+        for entity, name in unfit(document.limits)
+    ]

@@ -4,11 +4,11 @@ findings about all quotas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kquota.cli import world
-from kquota.cli.output import Answer, JsonObject, Row, hidden
+from kquota.cli.output import Answer, JsonObject, Row, spread
 from kquota.cli.quota.command import ExplainOptions
 from kquota.cli.quota.findings import findings
 from kquota.cli.quota.sentences import reasons
@@ -59,20 +59,28 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
     return None if cluster.brokers is None else {str(one.id): one.request_capacity for one in cluster.brokers}
 
 
+def _document(found: Explanation) -> JsonObject:
+    """Return all answers. `asked` has the requested user, client-id and IP."""
+    client, cluster = found.client, found.cluster
+    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
+    return {
+        "asked": asked if found.ip is None else asked | {"ip": found.ip},
+        "brokers": cluster.size,
+        "settings_known": cluster.reported,
+        "quota_callback": cluster.callback,
+        "unresolved_ips": found.unresolved,
+        "keys": [_key(answer, cluster) for answer in found.answers],
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Answer):
-    """All keys that can apply to a client, an IP or both. `asked` has the requested user, client-id and IP."""
+    """All keys that can apply to a client, an IP or both."""
 
     HEADER = ("key", "level", *COLUMNS, "value", "state")
     INDENT = 2
 
-    asked: Mapping[str, str | None]
-    brokers: int | None
-    settings_known: bool
-    quota_callback: str | None
-    unresolved_ips: tuple[str, ...]
-    keys: Sequence[JsonObject]
-    explanation: Explanation = hidden()
+    explanation: Explanation = spread(_document)
 
     def text(self) -> Iterator[str]:
         return reasons(self.explanation)
@@ -85,21 +93,6 @@ class Explained(Answer):
                 yield [one.key, str(at.level), *columns(at.entity), value, at.state.value]
             if one.static is not None and one.limit is not None:
                 yield [one.key, None, *columns(None), plain(one.limit), LevelState.WINS.value]
-
-
-def explained(found: Explanation) -> Explained:
-    """Return the answer for an explanation."""
-    client, cluster = found.client, found.cluster
-    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
-    return Explained(
-        asked=asked if found.ip is None else asked | {"ip": found.ip},
-        brokers=cluster.size,
-        settings_known=cluster.reported,
-        quota_callback=cluster.callback,
-        unresolved_ips=found.unresolved,
-        keys=[_key(answer, cluster) for answer in found.answers],
-        explanation=found,
-    )
 
 
 def run(options: ExplainOptions) -> Answer:
@@ -119,7 +112,7 @@ def run(options: ExplainOptions) -> Answer:
     at = world.where(options.connection)
     client = _client(user, client_id, ip)
     quotas, cluster = _read(at, world.warn)
-    return explained(explain(quotas, cluster, client=client, ip=ip))
+    return Explained(explanation=explain(quotas, cluster, client=client, ip=ip))
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:

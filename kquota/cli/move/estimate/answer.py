@@ -220,31 +220,19 @@ class WriteRates(Part):
     brokers_without_partitions: tuple[BrokerId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed(Part):
-    """The numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
+def assumed(measured: Measured, *, live: bool) -> JsonObject:
+    """Return the numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
 
-    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty.
+    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty. On a
+    `live` cluster there are none, because each live broker reports its replicas.
     """
-
-    leaders: int
-    in_sync: int
-    sizes: int
-    sizes_named: tuple[str, ...]
-    empty_brokers: tuple[int, ...]
-
-
-def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """Return the assumptions. On a `live` cluster, no broker is assumed to be empty, because each live broker reports
-    its replicas.
-    """
-    return Assumed(
-        leaders=measured.leaders_assumed,
-        in_sync=measured.in_sync_assumed,
-        sizes=measured.assumed.partitions,
-        sizes_named=measured.assumed.named,
-        empty_brokers=() if live else measured.unseen,
-    )
+    return {
+        "leaders": measured.leaders_assumed,
+        "in_sync": measured.in_sync_assumed,
+        "sizes": measured.assumed.partitions,
+        "sizes_named": measured.assumed.named,
+        "empty_brokers": () if live else measured.unseen,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +246,7 @@ class Estimate(Answer):
     throttle: ByteRate
     sizes: SizesUsed
     write_rates: WriteRates
-    assumed: Assumed
+    assumed: JsonObject
     followers_out_of_sync: int
     running: MoveUnderWay | None = key(form=running_document)
     kip: MoveTime = key("kip73", _kip)

@@ -13,10 +13,8 @@ from kquota.cli.list_options import broker_ids
 from kquota.cli.move.log_dir_time import OPTION, log_dir_settings, paced
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
-from kquota.cli.move.plan.explanation import explain
-from kquota.cli.move.plan.log_dirs.answer import LogDirPlan, log_dir_plan
-from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
-from kquota.cli.move.plan.plan_file import plan_file
+from kquota.cli.move.plan.explanation import explain, plan_file
+from kquota.cli.move.plan.log_dirs import LogDirPlan, explain_log_dirs, log_dir_plan
 from kquota.cli.options import option_name
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined

@@ -15,7 +15,7 @@ from kquota.cli.engine_options import engine
 from kquota.cli.quota.advise.answer import Advised, client, summary
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
-from kquota.cli.quota.unfit_limits import warn_of_unfit
+from kquota.cli.quota.answer import unfit_notes
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
@@ -144,8 +144,6 @@ def _answer(
 ) -> Advised:
     changed = resized(quotas, found, wish)
     document = Document(limits=advised(quotas, found, changed))
-    if given.output.for_people:
-        warn_of_unfit(document)
     answer = Advised(
         cluster=measured.cluster_id,
         begin=measured.begin,
@@ -158,5 +156,6 @@ def _answer(
         resized=changed,
         clients=tuple(client(one, waits.get(one.use.bucket)) for one in found),
         quotas=document,
+        notes=tuple(unfit_notes(document)) if given.output.for_people else (),
     )
     return replace(answer, closing_notes=tuple(summary(answer)))
