@@ -25,6 +25,8 @@ from kquota.terms import Default, TopicPartition
 
 Form: TypeAlias = Callable[[Any], Any]
 Row: TypeAlias = Sequence[str | None]
+JsonObject: TypeAlias = dict[str, object]
+"""The keys and values of an object in a JSON document. `plain` converts the values."""
 
 
 class Part:
@@ -41,6 +43,11 @@ def key(name: str | None = None, form: Form | None = None, **more: Any) -> Any:
 def rounded(digits: int) -> Form:
     """Return the form of a number that is rounded to this many decimal places in JSON. None becomes null."""
     return lambda value: None if value is None else round(value, digits)
+
+
+def each(form: Form) -> Form:
+    """Return the form of a sequence whose items have this form."""
+    return lambda items: map(form, items)
 
 
 def moment(time: datetime) -> str:
@@ -256,6 +263,7 @@ FORMS: Final[Mapping[type[Any], Form]] = {
     float: _number,
     list: _list,
     tuple: _list,
+    map: _list,  # `each` makes the items one by one, because a list of them would need as much memory as the document
     dict: _object,
     datetime: datetime.isoformat,
     Default: lambda _: None,  # null stands for the default entity, because a user can have any name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import accumulate
 from typing import Final
 
@@ -15,38 +16,44 @@ from kquota.measure import counted, human_duration
 
 
 @contextmanager
+def _bar(description: str, total: float | None, *after: str) -> Iterator[Callable[..., None]]:
+    """Show a bar on stderr until the block ends, and yield a function that updates it (`rich.progress.Progress.update`
+    without the task). `after` are rich's columns after the bar.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *(getattr(progress, name)() for name in after),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        yield partial(shown.update, shown.add_task(description, total=total))
+
+
+@contextmanager
 def sending(count: int, next_step: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call after each batch with the number of entities in the batch.
+    """Yield a function to call after each batch with the number of entities in the batch. On a terminal, the function
+    shows a bar.
 
     After an interrupt, print the number of sent entities, and the sentence `next_step`.
     """
     sent = 0
+    bar = _bar("entities", count, "TaskProgressColumn", "TimeRemainingColumn") if sys.stderr.isatty() else nullcontext()
     try:
-        with _bar(count) as advance:
+        with bar as update:
 
             def add(more: int) -> None:
                 nonlocal sent
                 sent += more
-                advance(more)
+                if update is not None:
+                    update(completed=sent)
 
             yield add
     except KeyboardInterrupt:
         say(f"sent: {sent} of {counted(count, 'entity')}, and possibly one more batch. {next_step}")
         raise
-
-
-@contextmanager
-def _bar(count: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a bar on stderr. Without a terminal, the function does nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("entities", total=count)
-        yield lambda more: progress.advance(task, more)
 
 
 @contextmanager
@@ -57,17 +64,8 @@ def stages() -> Iterator[Callable[[int, int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting Spark", total=None)
-
-        def on_stage(stage: int, done: int, tasks: int) -> None:
-            progress.update(task, description=f"Spark, stage {stage}", completed=done, total=tasks)
-
-        yield on_stage
+    with _bar("starting Spark", None, "MofNCompleteColumn", "TimeElapsedColumn") as update:
+        yield lambda stage, done, tasks: update(description=f"Spark, stage {stage}", completed=done, total=tasks)
 
 
 _EVERY_SECONDS: Final = 10.0
@@ -98,7 +96,14 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
     least 1 s, at most every 10 s.
     """
     if sys.stderr.isatty():
-        with _waiting_bar(count) as show:
+        began = time.monotonic()
+        with _bar("topics", count, "MofNCompleteColumn", "TimeRemainingColumn") as update:
+
+            def show(done: int, wait: float) -> None:
+                rate = done / max(0.001, time.monotonic() - began)
+                words = f"topics, {rate:.3g}/s, waiting {human_duration(wait)} for the quota"
+                update(completed=done, description=words)
+
             yield show
         return
     printed_at = -_EVERY_SECONDS
@@ -114,24 +119,6 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
 
 
 @contextmanager
-def _waiting_bar(count: int) -> Iterator[Callable[[int, float], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("topics", total=count)
-        began = time.monotonic()
-
-        def show(done: int, wait: float) -> None:
-            rate = done / max(0.001, time.monotonic() - began)
-            words = f"topics, {rate:.3g}/s, waiting {human_duration(wait)} for the quota"
-            progress.update(task, completed=done, description=words)
-
-        yield show
-
-
-@contextmanager
 def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
     """Yield a function to call with the elapsed seconds of a task that takes `seconds`. On a terminal, the function
     shows a bar. Otherwise, it does nothing.
@@ -139,13 +126,8 @@ def lasting(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=seconds)
-        yield lambda done: progress.update(task, completed=done)
+    with _bar(what, seconds, "TimeRemainingColumn") as update:
+        yield lambda done: update(completed=done)
 
 
 @contextmanager
@@ -164,13 +146,8 @@ def downloading() -> Iterator[Callable[[str, float | None], None]]:
 
         yield line
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("kquota: {task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, share: bar.update(task, description=what, total=share and 1.0, completed=share or 0.0)
+    with _bar("kquota:", None, "TimeElapsedColumn") as update:
+        yield lambda what, share: update(description=f"kquota: {what}", total=share and 1.0, completed=share or 0.0)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kquota.cli.quota.advise.answer import Advised, client, summary, total
+from kquota.cli.quota.advise.answer import Advised, client, summary
 from kquota.quota.advice import BucketStatistics, KeyTotal, ProposedLimit
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity
@@ -70,7 +70,7 @@ TOTALS = {
 
 @pytest.mark.parametrize(("key", "line"), TOTALS.items(), ids=TOTALS)
 def test_a_total_names_the_place_of_its_limits(key: str, line: str) -> None:
-    sums = total(KeyTotal(key=key, clients=1, used=3.0, limits=5.0, capacity=None))
+    sums = KeyTotal(key=key, clients=1, used=3.0, limits=5.0, capacity=None)
     assert line in summary(replace(answer_of([]), totals=(sums,)))
 
 

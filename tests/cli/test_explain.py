@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kquota.cli.formats import document, text
-from kquota.cli.quota.explain import explained
+from kquota.cli.quota.explain import Explained
 from kquota.quota.capacity import Capacity, broker
 from kquota.quota.entity import Entity
 from kquota.quota.explain import explain
@@ -135,12 +135,13 @@ def test_explain_with_the_settings_of_brokers(name: str, case: tuple[dict[str, s
     quotas = {Entity(user="alice"): EVERY_KEY, Entity(client_id="etl"): {CONSUMER_BYTE_RATE: 1e6}}
     slow = broker(BrokerId(3), told | {"num.io.threads": "4"})
     cluster = Capacity(brokers=(broker(BrokerId(1), told), broker(BrokerId(2), told), slow))
-    golden(f"explain-{name}", Ran(0, text(explained(explain(quotas, cluster, client=client))), ""), "")
+    golden(f"explain-{name}", Ran(0, text(Explained(explanation=explain(quotas, cluster, client=client))), ""), "")
 
 
 def test_without_a_live_broker_the_total_of_the_cluster_is_unknown() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
-    answer = explained(explain(quotas, Capacity(brokers=()), client=Client(user="alice", client_id="etl")))
+    found = explain(quotas, Capacity(brokers=()), client=Client(user="alice", client_id="etl"))
+    answer = Explained(explanation=found)
     told = "cluster unknown, because no broker is alive; each broker counts separately"
     assert " ".join(text(answer).split()).count(told) == 3
     found = json.loads(document(answer))
@@ -174,14 +175,14 @@ def test_a_burst_is_written_in_full(key: str, limit: float, told: dict[str, str 
     whose = Entity(ip="10.0.0.1") if key == CONNECTION_CREATION_RATE else Entity(user="alice")
     cluster = Capacity(brokers=(broker(BrokerId(1), told),))
     client = Client(user="alice", client_id="etl")
-    found = explained(explain({whose: {key: limit}}, cluster, client=client, ip="10.0.0.1"))
+    found = Explained(explanation=explain({whose: {key: limit}}, cluster, client=client, ip="10.0.0.1"))
     assert words in " ".join(text(found).split())
 
 
 def test_a_key_that_the_brokers_do_not_support_has_no_effect() -> None:
     quotas = {Entity(user="alice"): EVERY_KEY}
     found = explain(quotas, Capacity(brokers=None, release=(2, 6)), client=Client(user="alice", client_id="c"))
-    answer = explained(found)
+    answer = Explained(explanation=found)
     assert "controller_mutation_rate: unlimited, because these brokers do not support it\n" in text(answer)
     keys = {one["key"]: (one["unlimited"], one["ignored"]) for one in json.loads(document(answer))["keys"]}
     assert keys == dict.fromkeys(EVERY_KEY, (False, False)) | {CONTROLLER_MUTATION_RATE: (True, True)}

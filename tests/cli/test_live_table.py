@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 import pytest
 
 from kquota.cli.progress import fitting, live
-from kquota.cli.watching.answer import DestinationShown, MovesWatched, SlowestShown, WatchedMoveShown
+from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.symptom import DestinationDown
+from kquota.watch.view import DestinationView, SlowestCopy, WatchedMoveView
 
 pytestmark = pytest.mark.unit
 
@@ -29,9 +30,9 @@ DESTINATIONS = range(11, 26)
 
 def reading() -> MovesWatched:
     """One move to 15 destinations, one of which is dead."""
-    slowest = SlowestShown(partition=TopicPartition("orders", 1), left=1, seconds_left=1.0)
+    slowest = SlowestCopy(partition=TopicPartition("orders", 1), left=1, seconds=1.0)
     lanes = tuple(
-        DestinationShown(
+        DestinationView(
             broker=BrokerId(broker),
             copies=3,
             done=1,
@@ -41,11 +42,12 @@ def reading() -> MovesWatched:
             throttle=1,
             throttled=True,
             seconds_left=1.0,
+            written=0.0,
             slowest=slowest,
         )
         for broker in DESTINATIONS
     )
-    move = WatchedMoveShown(
+    move = WatchedMoveView(
         run="r1",
         partitions=45,
         done=15,
@@ -58,8 +60,8 @@ def reading() -> MovesWatched:
         throughput=1.0,
         seconds_left=1.0,
         drift=None,
+        open=True,
         destinations=lanes,
-        plan=None,
     )
     down = shown(DestinationDown(broker=BrokerId(25), copies=2, why=None), MoveNamed(run="r1", plan=None))
     return MovesWatched(time=datetime.now(UTC), ended=False, moves=(move,), brokers=(), findings=(down,))

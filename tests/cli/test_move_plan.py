@@ -16,8 +16,7 @@ import pytest
 from kquota.cli.formats import document
 from kquota.cli.move.plan.answer import move_plan
 from kquota.cli.move.plan.explanation import explain
-from kquota.cli.move.plan.log_dirs.answer import log_dir_plan
-from kquota.cli.move.plan.log_dirs.explanation import explain_log_dirs
+from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dir_plan
 from kquota.errors import Invalid
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.placement.cluster import ClusterLayout, Disk
@@ -127,7 +126,7 @@ def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytes
 
 
 PLAN_FILE = """import sys
-from kquota.cli.move.plan.plan_file import plan_file
+from kquota.cli.move.plan.explanation import plan_file
 from kquota.cli.options import Output
 print(plan_file(Output(sys.argv[1])), file=sys.stderr)
 """

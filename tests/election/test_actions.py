@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.cli.leader_election.answer import answered
+from kquota.cli.leader_election.run import answered
 from kquota.election.actions import BatchRules, ElectionResults, elect
 from kquota.election.leaders import needing
 from kquota.election.port import ElectionType
@@ -128,7 +128,7 @@ def test_results_are_complete_if_a_request_fails(error: KquotaError, counts: tup
         elect(found, FakeClock(), PREFERRED, NAMES, before, rules(), results)
     assert len(results.elected) == 4
     assert (len(results.unknown), len(results.refused), len(results.left)) == (*counts, 1)
-    shown = Counter(one.result for one in answered(PREFERRED, results, closing_notes=(), code=1).partitions)
+    shown = Counter(result for result, _ in answered(PREFERRED, results, closing_notes=(), code=1).results.values())
     unelected = Counter({"unknown": counts[0], "failed": counts[1]})
     assert shown == Counter({"elected": 4, "not sent": 1}) + unelected
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kquota.cli import clock, world
-from kquota.cli.configs.resource_answer import AlteredConfigs, Described, DescribedConfigs, absence, shown_value
-from kquota.cli.configs.unwritten import Unwritten, unwritten
+from kquota.cli.configs.answer import (
+    AlteredConfigs,
+    Described,
+    DescribedConfigs,
+    Unwritten,
+    absence,
+    shown_value,
+    unwritten,
+)
 from kquota.cli.contract import DONE, FAILED, say
 from kquota.cli.rates import warn_if_low
 from kquota.cli.suggestion import suggested

@@ -14,10 +14,9 @@ from typing import Final
 
 from kquota import text_file
 from kquota.cli import clock, world
-from kquota.cli.configs.answer import AlteredQuotas
+from kquota.cli.configs.answer import AlteredQuotas, Unwritten, unwritten
 from kquota.cli.configs.entities import Named
 from kquota.cli.configs.quotas import sentence
-from kquota.cli.configs.unwritten import Unwritten, unwritten
 from kquota.cli.confirmation import has_terminal
 from kquota.errors import Invalid
 from kquota.quota import actions

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.output import Part
+from kquota.cli.output import JsonObject
 from kquota.list_text import few
 from kquota.measure import agreeing
 from kquota.sizes.replica import Cordon
-from kquota.terms import BrokerId
 
 _NAMED: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CordonShown(Part):
-    """The cordoned log dirs of one broker. If `whole` is true, no log dir of the broker accepts new replicas."""
-
-    broker: BrokerId
-    log_dirs: tuple[str, ...]
-    whole: bool
-
-
-def cordons_shown(cordons: Iterable[Cordon]) -> tuple[CordonShown, ...]:
-    """Return the cordons as parts of a JSON document."""
-    return tuple(CordonShown(broker=each.broker, log_dirs=each.log_dirs, whole=each.whole) for each in cordons)
+def cordons_shown(cordons: Iterable[Cordon]) -> list[JsonObject]:
+    """Return the JSON of the cordons. If `whole` is true, no log dir of the broker accepts new replicas."""
+    return [{"broker": one.broker, "log_dirs": one.log_dirs, "whole": one.whole} for one in cordons]
 
 
 def cordon_notes(cordons: Iterable[Cordon]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kquota.cli import clock
 from kquota.cli.contract import worded
-from kquota.cli.leader_election.answer import still_unhealthy
+from kquota.cli.leader_election.run import still_unhealthy
 from kquota.cli.output import Part, hidden
 from kquota.cli.reassign_partitions.remarks import election
 from kquota.election.actions import BatchRules, ElectionResults, elect

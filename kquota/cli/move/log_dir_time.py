@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli import world
 from kquota.cli.connection import Connection
-from kquota.cli.output import Part
+from kquota.cli.output import JsonObject
 from kquota.list_text import named_brokers
 from kquota.measure import counted, human_bytes, human_duration, human_rate, human_rates
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork, log_dir_enforcement, log_dir_throttle
@@ -17,38 +16,23 @@ from kquota.terms import LOG_DIR_RATE, BrokerId
 OPTION: Final = "--replica-alter-log-dirs-throttle"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDirTimeShown(Part):
-    """The copies between the log dirs of one broker, in bytes, bytes per second and seconds.
+def time_shown(pace: LogDirPace) -> JsonObject:
+    """Return the JSON of one broker's copies between its log dirs, in bytes, bytes per second and seconds.
 
-    None means unknown. `throttle` is also None if no throttle is set. `expected_seconds` is also None if the copies
+    null means unknown. `throttle` is also null if no throttle is set. `expected_seconds` is also null if the copies
     never end.
     """
-
-    broker: int
-    copies: int
-    bytes: int
-    writes: float | None
-    throttle: int | None
-    feasible: bool | None
-    expected_seconds: float | None
-    expected_seconds_without_writes: float | None
-    least_seconds: float | None
-
-
-def shown(pace: LogDirPace) -> LogDirTimeShown:
-    """Return the pace of one broker as a part of a JSON document."""
-    return LogDirTimeShown(
-        broker=pace.work.broker,
-        copies=pace.work.copies,
-        bytes=pace.work.bytes,
-        writes=pace.work.writes,
-        throttle=pace.throttle,
-        feasible=pace.feasible,
-        expected_seconds=pace.seconds,
-        expected_seconds_without_writes=pace.seconds_without_writes,
-        least_seconds=pace.least_seconds,
-    )
+    return {
+        "broker": pace.work.broker,
+        "copies": pace.work.copies,
+        "bytes": pace.work.bytes,
+        "writes": pace.work.writes,
+        "throttle": pace.throttle,
+        "feasible": pace.feasible,
+        "expected_seconds": pace.seconds,
+        "expected_seconds_without_writes": pace.seconds_without_writes,
+        "least_seconds": pace.least_seconds,
+    }
 
 
 def log_dir_settings(connection: Connection, works: Iterable[LogDirWork]) -> world.BrokerSettings:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, Row, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, Row, each, hidden, key, named
 from kquota.cli.table import columns
 from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_rate
 from kquota.quota.difference import Difference, Throttling
 from kquota.quota.document import Document
-from kquota.quota.document_text import as_json, leaf, text, written
+from kquota.quota.document_text import as_json, leaf, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement, plain
 from kquota.quota_keys import QUOTA_KEYS
@@ -46,32 +46,25 @@ class Exported(Answer):
         return as_json(self.quotas)
 
 
+def _change(one: Replacement | Throttling) -> JsonObject:
+    """Return the changes of one entity. null means not set."""
+    limits = {name: {"old": _number(old), "new": _number(new)} for name, old, new in one.differing()}
+    return {**named(one.entity), "pruned": one.pruned, "limits": limits}
+
+
 def _number(value: LimitValue) -> float | str | None:
     return None if value is None else leaf(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitChanged(Part):
-    """The old and the new value of a key. None means not set."""
+def change_lines(one: Replacement | Throttling) -> Iterator[str]:
+    """Yield the entity, then the old and the new value of each key.
 
-    old: LimitValue = key(form=_number)
-    new: LimitValue = key(form=_number)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityChanged(Part):
-    """The changes of one entity. `sign` is + if it gets its first limits, - if it loses all limits, and ~ otherwise."""
-
-    entity: Entity | Resource = spread()
-    pruned: bool
-    limits: Mapping[str, LimitChanged]
-    sign: str = hidden()
-
-    def lines(self) -> Iterator[str]:
-        """Yield the entity, then the old and the new value of each key."""
-        yield f"{self.sign} {words(self.entity)}{' (not in the document)' if self.pruned else ''}"
-        for name, limit in self.limits.items():
-            yield f"    {name}: {_shown(name, limit.old)} -> {_shown(name, limit.new)}"
+    The sign is + if the entity gets its first limits, - if it loses all limits, and ~ otherwise.
+    """
+    sign = "+" if not one.before else "~" if one.after else "-"
+    yield f"{sign} {words(one.entity)}{' (not in the document)' if one.pruned else ''}"
+    for name, old, new in one.differing():
+        yield f"    {name}: {_shown(name, old)} -> {_shown(name, new)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,46 +75,33 @@ class Reviewed(Answer):
     INDENT = 2
 
     change: str
-    changes: tuple[EntityChanged, ...]
+    changes: Sequence[Replacement | Throttling] = key(form=each(_change))
     protected: tuple[Entity, ...]
 
     def text(self) -> Iterator[str]:
         for one in self.changes:
-            yield from one.lines()
+            yield from change_lines(one)
         if self.changes:
-            yield named(self.change)
+            yield hash_line(self.change)
 
     def rows(self) -> Iterator[Row]:
         for one in self.changes:
-            for name, limit in one.limits.items():
-                yield [*columns(one.entity, _KINDS), name, bare(limit.old), bare(limit.new)]
+            for name, old, new in one.differing():
+                yield [*columns(one.entity, _KINDS), name, bare(old), bare(new)]
 
 
 def reviewed(found: Difference) -> Reviewed:
     """Return the answer of `diff`."""
     return Reviewed(
         change=found.hash,
-        changes=changed(found.changes),
+        changes=found.changes,
         protected=found.kept,
         closing_notes=summary(found),
         code=NOT_YET if found.changes else DONE,
     )
 
 
-def changed(changes: Iterable[Replacement | Throttling]) -> tuple[EntityChanged, ...]:
-    """Return each entity with its changes."""
-    return tuple(
-        EntityChanged(
-            entity=one.entity,
-            pruned=one.pruned,
-            limits={name: LimitChanged(old=old, new=new) for name, old, new in one.differing()},
-            sign="+" if not one.before else "~" if one.after else "-",
-        )
-        for one in changes
-    )
-
-
-def named(change: str) -> str:
+def hash_line(change: str) -> str:
     """Return the line with the hash of a change."""
     return f"change: {change}"
 
@@ -169,19 +149,15 @@ class Unsent(Reviewed):
 
     def text(self) -> Iterator[str]:
         for one in self.changes:
-            parts = [f"set {name}={bare(limit.new)}" for name, limit in one.limits.items() if limit.new is not None]
-            parts += [f"delete {name}" for name, limit in one.limits.items() if limit.new is None]
+            parts = [f"set {name}={bare(new)}" for name, _, new in one.differing() if new is not None]
+            parts += [f"delete {name}" for name, _, new in one.differing() if new is None]
             yield f"{words(one.entity)}: {'; '.join(parts)}"
         if self.changes:
-            yield named(self.change)
+            yield hash_line(self.change)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityUndone(Part):
-    """An entity that was not changed, or that may not have been changed, and the reason."""
-
-    entity: Entity | Resource = spread()
-    why: str
+def _undone(reasons: Mapping[Entity | Resource, str]) -> list[JsonObject]:
+    return [{**named(entity), "why": why} for entity, why in reasons.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +170,8 @@ class Applied(Answer):
     INDENT = 2
 
     change: str
-    changes: tuple[EntityChanged, ...]
-    undone: tuple[EntityUndone, ...]
+    changes: Sequence[Replacement | Throttling] = key(form=each(_change))
+    undone: Mapping[Entity | Resource, str] = key(form=_undone)
     protected: tuple[Entity, ...]
     confirmed: bool = hidden(default=False)
 
@@ -203,14 +179,14 @@ class Applied(Answer):
         if self.confirmed:
             return
         for one in self.changes:
-            yield from one.lines()
+            yield from change_lines(one)
         if self.changes:
-            yield named(self.change)
+            yield hash_line(self.change)
 
 
 def unsent(found: Difference) -> Unsent:
     """Return the answer of `apply` if nothing is sent."""
-    return Unsent(change=found.hash, changes=changed(found.changes), protected=found.kept, closing_notes=summary(found))
+    return Unsent(change=found.hash, changes=found.changes, protected=found.kept, closing_notes=summary(found))
 
 
 def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_step: str, *, confirmed: bool) -> Applied:
@@ -227,10 +203,19 @@ def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_ste
         )
     return Applied(
         change=found.hash,
-        changes=changed(done),
-        undone=tuple(EntityUndone(entity=entity, why=why) for entity, why in undone.items()),
+        changes=done,
+        undone=undone,
         protected=found.kept,
         confirmed=confirmed,
         closing_notes=(note,) if confirmed else (*_kept(found), note),
         code=FAILED if undone else DONE,
     )
+
+
+def unfit_notes(document: Document) -> list[str]:
+    """Return a warning about each limit of a printed document that `diff` and `apply` refuse, for example NaN or 0."""
+    return [
+        f"warning: {entity}: {name} is {document.limits[entity][name]!r}, which is not valid in a document. "
+        "Correct the value before you apply the document"
+        for entity, name in unfit(document.limits)
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kquota.cli import world
-from kquota.cli.output import Answer, Part, Row, hidden, spread
+from kquota.cli.output import Answer, JsonObject, Row, spread
 from kquota.cli.quota.command import ExplainOptions
 from kquota.cli.quota.findings import findings
 from kquota.cli.quota.sentences import reasons
@@ -16,138 +16,83 @@ from kquota.cli.table import COLUMNS, columns
 from kquota.errors import Invalid, Refused
 from kquota.library import cluster_of
 from kquota.quota.capacity import Capacity
-from kquota.quota.entity import Entity
 from kquota.quota.explain import NOTHING_KNOWN, Explanation, KeyAnswer, address, explain
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import plain
 from kquota.quota.lint import lint
-from kquota.quota.precedence import Client, LevelState, Per, QuotasByEntity
+from kquota.quota.precedence import Client, LevelState, QuotasByEntity
 from kquota.quota_keys import Model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketShown(Part):
-    """The identity that has a bucket, and a description of the clients that share the bucket."""
+def _key(answer: KeyAnswer, cluster: Capacity) -> JsonObject:
+    """Return the limit of one key. `unlimited` is true if no known limit applies, or if the brokers ignore the key
+    (`ignored`). Otherwise, null for `cluster`, `burst` or `burst_seconds` means unknown.
 
-    per: Per
-    shared_by: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelShown(Part):
-    """A level, and the limit that is set on it. `value` is None if no limit is set.
-
-    `entity` is None if no entity on this level can match the client, and on level 1 of an IP without its own quota.
+    For `request_percentage`, `burst` and `burst_seconds` are always null, because kquota does not calculate them.
+    `level` and `entity` are null unless a level sets the limit. `broker_config` is null unless a broker config sets it.
+    `capacity` is the request capacity of each broker in percent of a thread, and null means unknown.
     """
+    won, ignored = answer.winner, cluster.ignores(answer.key)
+    return {
+        "key": answer.key,
+        "unit": answer.row.unit,
+        "unlimited": answer.limit is None or ignored,
+        "ignored": ignored,
+        "limit": answer.limit,
+        "level": None if won is None else won.level,
+        "entity": None if won is None else won.entity,
+        "broker_config": answer.static,
+        "cluster": answer.cluster,
+        "burst": answer.burst,
+        "burst_seconds": answer.burst_seconds,
+        "bucket": None if answer.per is None else {"per": answer.per, "shared_by": answer.shared},
+        "levels": [
+            {"level": rung.level, "entity": rung.entity, "value": rung.value, "state": rung.state}
+            for rung in answer.rungs
+        ],
+        "exceptions": answer.exceptions,
+        **({"capacity": _capacity(cluster)} if answer.row.model is Model.SHARE else {}),
+    }
 
-    level: int
-    entity: Entity | None
-    value: float | None
-    state: LevelState
+
+def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
+    return None if cluster.brokers is None else {str(one.id): one.request_capacity for one in cluster.brokers}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityShown(Part):
-    """The request capacity of each broker in percent of a thread. None means unknown."""
-
-    capacity: Mapping[str, int | None] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyShown(Part):
-    """The limit of one key. `unlimited` is True if no known limit applies, or if the brokers ignore the key
-    (`ignored`). Otherwise, None for `cluster`, `burst` or `burst_seconds` means unknown.
-
-    For `request_percentage`, `burst` and `burst_seconds` are always None, because kquota does not calculate them.
-    `level` and `entity` are None unless a level sets the limit. `broker_config` is None unless a broker config sets it.
-    """
-
-    key: str
-    unit: str
-    unlimited: bool
-    ignored: bool
-    limit: float | None
-    level: int | None
-    entity: Entity | None
-    broker_config: str | None
-    cluster: float | None
-    burst: float | None
-    burst_seconds: int | None
-    bucket: BucketShown | None
-    levels: tuple[LevelShown, ...]
-    exceptions: tuple[Entity, ...]
-    capacity: CapacityShown | None = spread()
+def _document(found: Explanation) -> JsonObject:
+    """Return all answers. `asked` has the requested user, client-id and IP."""
+    client, cluster = found.client, found.cluster
+    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
+    return {
+        "asked": asked if found.ip is None else asked | {"ip": found.ip},
+        "brokers": cluster.size,
+        "settings_known": cluster.reported,
+        "quota_callback": cluster.callback,
+        "unresolved_ips": found.unresolved,
+        "keys": [_key(answer, cluster) for answer in found.answers],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained(Answer):
-    """All keys that can apply to a client, an IP or both. `asked` has the requested user, client-id and IP."""
+    """All keys that can apply to a client, an IP or both."""
 
     HEADER = ("key", "level", *COLUMNS, "value", "state")
     INDENT = 2
 
-    asked: Mapping[str, str | None]
-    brokers: int | None
-    settings_known: bool
-    quota_callback: str | None
-    unresolved_ips: tuple[str, ...]
-    keys: tuple[KeyShown, ...]
-    explanation: Explanation = hidden()
+    explanation: Explanation = spread(_document)
 
     def text(self) -> Iterator[str]:
         return reasons(self.explanation)
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each key and level. A limit from a broker config has a row without a level."""
-        for one in self.keys:
-            for at in one.levels:
+        for one in self.explanation.answers:
+            for at in one.rungs:
                 value = None if at.value is None else plain(at.value)
                 yield [one.key, str(at.level), *columns(at.entity), value, at.state.value]
-            if one.broker_config is not None and one.limit is not None:
+            if one.static is not None and one.limit is not None:
                 yield [one.key, None, *columns(None), plain(one.limit), LevelState.WINS.value]
-
-
-def explained(found: Explanation) -> Explained:
-    """Return the answer for an explanation."""
-    client, cluster = found.client, found.cluster
-    asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
-    return Explained(
-        asked=asked if found.ip is None else asked | {"ip": found.ip},
-        brokers=cluster.size,
-        settings_known=cluster.reported,
-        quota_callback=cluster.callback,
-        unresolved_ips=found.unresolved,
-        keys=tuple(_key(answer, cluster) for answer in found.answers),
-        explanation=found,
-    )
-
-
-def _key(answer: KeyAnswer, cluster: Capacity) -> KeyShown:
-    won = answer.winner
-    return KeyShown(
-        key=answer.key,
-        unit=answer.row.unit,
-        unlimited=answer.limit is None or cluster.ignores(answer.key),
-        ignored=cluster.ignores(answer.key),
-        limit=answer.limit,
-        level=None if won is None else won.level,
-        entity=None if won is None else won.entity,
-        broker_config=answer.static,
-        cluster=answer.cluster,
-        burst=answer.burst,
-        burst_seconds=answer.burst_seconds,
-        bucket=None if answer.per is None else BucketShown(per=answer.per, shared_by=answer.shared),
-        levels=tuple(
-            LevelShown(level=rung.level, entity=rung.entity, value=rung.value, state=rung.state)
-            for rung in answer.rungs
-        ),
-        exceptions=answer.exceptions,
-        capacity=CapacityShown(capacity=_capacity(cluster)) if answer.row.model is Model.SHARE else None,
-    )
-
-
-def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
-    return None if cluster.brokers is None else {str(one.id): one.request_capacity for one in cluster.brokers}
 
 
 def run(options: ExplainOptions) -> Answer:
@@ -167,7 +112,7 @@ def run(options: ExplainOptions) -> Answer:
     at = world.where(options.connection)
     client = _client(user, client_id, ip)
     quotas, cluster = _read(at, world.warn)
-    return explained(explain(quotas, cluster, client=client, ip=ip))
+    return Explained(explanation=explain(quotas, cluster, client=client, ip=ip))
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:

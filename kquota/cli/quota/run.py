@@ -8,16 +8,25 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kquota.cli import clock, confirmation, world
+from kquota.cli import clock, confirmation
 from kquota.cli.contract import say
 from kquota.cli.formats import printable
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
 from kquota.cli.quota import interchange
-from kquota.cli.quota.answer import Exported, Reviewed, applied, changed, named, reviewed, summary, unsent
+from kquota.cli.quota.answer import (
+    Exported,
+    Reviewed,
+    applied,
+    change_lines,
+    hash_line,
+    reviewed,
+    summary,
+    unfit_notes,
+    unsent,
+)
 from kquota.cli.quota.command import ApplyOptions, DiffOptions, ExportOptions, QuotaFormat
 from kquota.cli.quota.comparison import QuotaCluster, compare, every_throttle, opened, read, warn_of, write_throttles
-from kquota.cli.quota.unfit_limits import warn_of_unfit
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
@@ -55,10 +64,8 @@ def export(options: ExportOptions) -> Answer:
         )
     if foreign:
         return interchange.exported(document, options.form)
-    for line in document.unreadable:
-        world.warn(line)
-    warn_of_unfit(document)
-    return Exported(quotas=document)
+    unreadable = [f"warning: {line}" for line in document.unreadable]
+    return Exported(quotas=document, notes=(*unreadable, *unfit_notes(document)))
 
 
 def diff(options: DiffOptions) -> Reviewed:
@@ -122,12 +129,12 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
     Raises Refused if the operator does not confirm, and Conflict if the quotas changed before the confirmation.
     """
-    for one in changed(found.changes[: confirmation.MOST_SHOWN]):
-        for line in one.lines():
+    for one in found.changes[: confirmation.MOST_SHOWN]:
+        for line in change_lines(one):
             print(printable(line), file=sys.stderr)
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
         say(f"... and {counted(more, 'more entity')}. {diff} shows all changes")
-    for line in (*summary(found), named(found.hash)):
+    for line in (*summary(found), hash_line(found.hash)):
         say(line)
     confirmation.must_agree("apply this change?")
     confirmation.must_still_be(found.hash, again().hash, "the quotas")

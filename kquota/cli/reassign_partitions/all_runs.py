@@ -46,12 +46,13 @@ class RunVerified(Part):
         """The state of the run, as one line of text."""
         if self.verified is None:
             return f"{self.run}: unknown: {self.why}"
-        done = sum(one.status is Progress.DONE for one in self.verified.partitions)
-        progress = f"{done:,} of {counted(len(self.verified.partitions), 'partition')} done"
+        found = self.verified.found
+        done = sum(one.progress is Progress.DONE for one in found.statuses)
+        progress = f"{done:,} of {counted(len(found.statuses), 'partition')} done"
         if self.owner is not None:
             progress += f", begun by {self.owner}"
-        if self.verified.verdict is not Progress.DONE:
-            return f"{self.run}: {self.verified.verdict.value}: {progress}"
+        if found.verdict is not Progress.DONE:
+            return f"{self.run}: {found.verdict.value}: {progress}"
         restored = "done, but a throttle is not restored yet"
         if self.verified.code == DONE:
             restored = "done" if self.written else "done, but this check restored nothing"

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, hidden, spread
+from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
-from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_code, replica_texts
+from kquota.cli.reassign_partitions.answer import log_dirs_code, placed, replica_texts
 from kquota.cli.reassign_partitions.command import ReassignOptions
-from kquota.cli.reassign_partitions.verification import Verified, clearing, verified
+from kquota.cli.reassign_partitions.verification import clearing, verification_document
 from kquota.list_text import joined
 from kquota.reassign import log_dir_actions, log_dirs, words
 from kquota.reassign.cancellation import Cancellable, Cancellation, cancel, cancellable
 from kquota.reassign.log_dir_actions import Started
-from kquota.terms import TopicPartition
+from kquota.reassign.moves import Replicas
+from kquota.terms import ReplicaId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
@@ -48,24 +49,24 @@ class WouldCancel(Answer):
     """The answer to a dry run of `--cancel`: the moves to stop. `log_dirs` has the log dirs in which replicas stay."""
 
     dry_run: bool = True
-    cancel: tuple[Placed, ...]
-    log_dirs: tuple[ReplicaText, ...]
+    cancel: Mapping[TopicPartition, Replicas | None] = key(form=placed)
+    log_dirs: Mapping[ReplicaId, str] = key(form=replica_texts)
 
     def text(self) -> Iterator[str]:
         some = self.cancel or self.log_dirs
         yield "Would be cancelled (nothing was cancelled):" if some else words.NONE_CANCELLED
-        for one in self.cancel:
-            yield f"  {one.partition}{'' if one.replicas is None else f', back to {joined(one.replicas)}'}"
-        for each in self.log_dirs:
-            yield f"  {each.partition} on broker {each.broker}: stays in {each.text}"
+        for name, replicas in self.cancel.items():
+            yield f"  {name}{'' if replicas is None else f', back to {joined(replicas)}'}"
+        for (name, broker), log_dir in self.log_dirs.items():
+            yield f"  {name} on broker {broker}: stays in {log_dir}"
 
 
 def would_cancel(found: Cancellable, stopped: Started) -> WouldCancel:
     """Return the answer to a dry run. `stopped` has the moves between log dirs that would be stopped."""
     unknown = {broker: why for (_, broker), why in stopped.waiting.items()}
     return WouldCancel(
-        cancel=tuple(Placed(partition=name, replicas=to) for name, to in found.targets.items()),
-        log_dirs=replica_texts(stopped.begun),
+        cancel=found.targets,
+        log_dirs=stopped.begun,
         notes=(
             *remarks.of_missing(found),
             *(f"warning: the log dirs of broker {b} are unknown ({why})" for b, why in sorted(unknown.items())),
@@ -73,20 +74,25 @@ def would_cancel(found: Cancellable, stopped: Started) -> WouldCancel:
     )
 
 
+def _document(done: Cancellation) -> JsonObject:
+    return {
+        "cancelled": done.cancelled,
+        "log_dirs_cancelled": replica_texts(done.log_dirs.begun),
+        "log_dirs_failed": replica_texts(done.log_dirs.refused),
+        "log_dirs_waiting": replica_texts(done.log_dirs.waiting),
+        **verification_document(done.verification),
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled(Answer):
     """The answer of `--cancel`, printed like kafka-reassign-partitions."""
 
-    done: Cancellation = hidden()
-    cancelled: tuple[TopicPartition, ...]
-    log_dirs_cancelled: tuple[ReplicaText, ...]
-    log_dirs_failed: tuple[ReplicaText, ...]
-    log_dirs_waiting: tuple[ReplicaText, ...]
-    verified: Verified = spread()
+    done: Cancellation = spread(_document)
 
     def text(self) -> Iterator[str]:
-        yield words.cancelled(self.cancelled) if self.cancelled else words.NONE_CANCELLED
-        moved = self.done.log_dirs
+        cancelled, moved = self.done.cancelled, self.done.log_dirs
+        yield words.cancelled(cancelled) if cancelled else words.NONE_CANCELLED
         if moved.begun:
             yield from log_dirs.started_lines(moved.begun).split("\n")
         elif not (moved.refused or moved.waiting):
@@ -97,13 +103,5 @@ class Cancelled(Answer):
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
     """Return the answer. Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves."""
     found = done.verification
-    return Cancelled(
-        done=done,
-        cancelled=done.cancelled,
-        log_dirs_cancelled=replica_texts(done.log_dirs.begun),
-        log_dirs_failed=replica_texts(done.log_dirs.refused),
-        log_dirs_waiting=replica_texts(done.log_dirs.waiting),
-        verified=verified(found),
-        notes=notes,
-        code=log_dirs_code(done.log_dirs) or (NOT_YET if found.pending or found.unknown or found.unread else DONE),
-    )
+    left = found.pending or found.unknown or found.unread
+    return Cancelled(done=done, notes=notes, code=log_dirs_code(done.log_dirs) or (NOT_YET if left else DONE))

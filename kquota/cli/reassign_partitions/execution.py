@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kquota.cli import move_stores, past_moves, rates, world
 from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
-from kquota.cli.output import Answer, hidden, key
+from kquota.cli.output import Answer, JsonObject, hidden, key, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
-from kquota.cli.reassign_partitions.answer import Placed, ReplicaText, log_dirs_code, plan_document, replica_texts
+from kquota.cli.reassign_partitions.answer import log_dirs_code, placed, plan_document, replica_texts
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
@@ -18,12 +18,13 @@ from kquota.measure import ByteRate, counted, human_rate, rate_in_full
 from kquota.pace.share import Pace
 from kquota.reassign import log_dirs, words
 from kquota.reassign.execution import Execution, carry_out
+from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.reassign.wave import ListFull
 from kquota.settings.change import Change
 from kquota.sizes.port import LogDirs
-from kquota.terms import TopicPartition
+from kquota.terms import ReplicaId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> Executed | WouldExecute:
@@ -55,7 +56,15 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
     if done.run is not None and alone is not None:
         notes.append(f"note: other hosts do not see this run: {worded(alone)}")
     applied = prepared.applied
-    return executed(done, applied.throttle, applied.log_dir_throttle, record, tuple(notes))
+    return Executed(
+        run=None if done.run is None else done.run.id,
+        record=record,
+        throttle=applied.throttle,
+        done=done,
+        log_dir_throttle=applied.log_dir_throttle,
+        notes=tuple(notes),
+        code=log_dirs_code(done.log_dirs),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +76,8 @@ class WouldExecute(Answer):
 
     dry_run: bool = True
     changes: tuple[Change, ...]
-    moves: tuple[Placed, ...]
-    log_dirs: tuple[ReplicaText, ...]
+    moves: Mapping[TopicPartition, Replicas] = key(form=placed)
+    log_dirs: Mapping[ReplicaId, str] = key(form=replica_texts)
     later: int
     rollback: Plan = key(form=plan_document)
 
@@ -78,10 +87,10 @@ class WouldExecute(Answer):
         yield "Would be written (nothing was written):"
         for change in self.changes:
             yield f"  {change.setting}: {_value(change.before)} -> {_value(change.after)}"
-        for move in self.moves:
-            yield f"  move {move.partition} to {joined(move.replicas or ())}"
-        for one in self.log_dirs:
-            yield f"  {one.partition} on broker {one.broker} into {one.text}"
+        for name, target in self.moves.items():
+            yield f"  move {name} to {joined(target)}"
+        for (name, broker), log_dir in self.log_dirs.items():
+            yield f"  {name} on broker {broker} into {log_dir}"
         if self.later:
             yield f"  and {counted(self.later, 'more move')} after the first wave"
         if not self.changes and not self.moves and not self.log_dirs:
@@ -92,31 +101,39 @@ def would_execute(found: Prepared) -> WouldExecute:
     """Return the answer to a dry run."""
     return WouldExecute(
         changes=found.changes,
-        moves=tuple(Placed(partition=m.partition, replicas=m.target) for m in found.wave if not m.submitted),
-        log_dirs=replica_texts(found.log_dirs),
+        moves={move.partition: move.target for move in found.wave if not move.submitted},
+        log_dirs=found.log_dirs,
         later=max(0, len(found.moving) - len(found.wave)),
         rollback=found.rollback,
     )
 
 
+def _document(done: Execution) -> JsonObject:
+    return {
+        "started": done.started,
+        "running": done.running,
+        "log_dirs_started": replica_texts(done.log_dirs.begun),
+        "log_dirs_failed": replica_texts(done.log_dirs.refused),
+        "log_dirs_waiting": replica_texts(done.log_dirs.waiting),
+        "rollback": plan_document(done.rollback),
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves."""
+    """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves.
 
-    done: Execution = hidden()
-    log_dir_throttle: ByteRate | None = hidden()
+    `record` is the place where the run is recorded, or None without a run.
+    """
+
     run: str | None
     record: str | None
     throttle: ByteRate | None
-    started: tuple[TopicPartition, ...]
-    running: tuple[TopicPartition, ...]
-    log_dirs_started: tuple[ReplicaText, ...]
-    log_dirs_failed: tuple[ReplicaText, ...]
-    log_dirs_waiting: tuple[ReplicaText, ...]
-    rollback: Plan = key(form=plan_document)
+    done: Execution = spread(_document)
+    log_dir_throttle: ByteRate | None = hidden()
 
     def text(self) -> Iterator[str]:
-        yield from words.current_assignment(self.rollback).split("\n")
+        yield from words.current_assignment(self.done.rollback).split("\n")
         run = self.done.run
         if run is not None and (self.throttle or self.log_dir_throttle) is not None and run.taken:
             yield words.RUN_VERIFY
@@ -124,35 +141,10 @@ class Executed(Answer):
                 yield words.throttle_set(self.throttle)
             if self.log_dir_throttle is not None:
                 yield log_dirs.throttle_set(self.log_dir_throttle)
-        if self.started:
-            yield words.started(self.started)
+        if self.done.started:
+            yield words.started(self.done.started)
         if begun := self.done.log_dirs.begun:
             yield from log_dirs.started_lines(begun).split("\n")
-
-
-def executed(
-    done: Execution,
-    throttle: ByteRate | None,
-    log_dir_throttle: ByteRate | None,
-    record: str | None,
-    notes: tuple[str, ...],
-) -> Executed:
-    """Return the answer. `record` is the place where the run is recorded, or None without a run."""
-    return Executed(
-        done=done,
-        log_dir_throttle=log_dir_throttle,
-        run=None if done.run is None else done.run.id,
-        record=record,
-        throttle=throttle,
-        started=done.started,
-        running=done.running,
-        log_dirs_started=replica_texts(done.log_dirs.begun),
-        log_dirs_failed=replica_texts(done.log_dirs.refused),
-        log_dirs_waiting=replica_texts(done.log_dirs.waiting),
-        rollback=done.rollback,
-        notes=notes,
-        code=log_dirs_code(done.log_dirs),
-    )
 
 
 def _asked(options: ReassignOptions) -> Asked:

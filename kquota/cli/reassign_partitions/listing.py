@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kquota.cli import move_stores, world
 from kquota.cli.contract import worded
-from kquota.cli.output import Answer, Part, Row, hidden, spread
+from kquota.cli.output import Answer, JsonObject, Row, key, plain
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import KquotaError
 from kquota.list_text import joined
@@ -15,25 +15,22 @@ from kquota.measure import counted
 from kquota.reassign import words
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.run import Run
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveShown(Part):
-    """A running move. `replicas` has the old and the new replicas together, as in Kafka."""
-
-    partition: TopicPartition = spread()
-    replicas: tuple[BrokerId, ...]
-    adding: tuple[BrokerId, ...]
-    removing: tuple[BrokerId, ...]
+def _moves(running: Mapping[TopicPartition, PartitionReplicas]) -> list[JsonObject]:
+    """Return the running moves. `replicas` has the old and the new replicas together, as in Kafka."""
+    return [
+        {**plain(name), "replicas": now.replicas, "adding": now.adding, "removing": now.removing}
+        for name, now in running.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesShown(Answer):
     """Every running move."""
 
-    running: Mapping[TopicPartition, PartitionReplicas] = hidden()
-    reassignments: tuple[MoveShown, ...]
+    running: Mapping[TopicPartition, PartitionReplicas] = key("reassignments", _moves)
 
     HEADER = ("topic", "partition", "replicas", "adding", "removing")
 
@@ -42,9 +39,8 @@ class MovesShown(Answer):
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each moving partition. Brokers are separated by commas."""
-        for move in self.reassignments:
-            name = move.partition
-            yield [name.topic, str(name.partition), *map(joined, (move.replicas, move.adding, move.removing))]
+        for name, now in self.running.items():
+            yield [name.topic, str(name.partition), *map(joined, (now.replicas, now.adding, now.removing))]
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
@@ -62,8 +58,4 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
             why = "" if run.reason is None else f", reason: {run.reason}"
             begun = "" if run.owner is None else f", begun by {run.owner}"
             notes.append(f"{counted(moving, 'move')} of run {run.id}{begun}{why}")
-    moves = tuple(
-        MoveShown(partition=name, replicas=now.replicas, adding=now.adding, removing=now.removing)
-        for name, now in found.items()
-    )
-    return MovesShown(running=found, reassignments=moves, notes=tuple(notes))
+    return MovesShown(running=found, notes=tuple(notes))

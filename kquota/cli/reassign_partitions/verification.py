@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import move_stores, past_moves, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, plain, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
-from kquota.cli.throttle.changes import Pending, pending
+from kquota.cli.throttle.changes import pending
 from kquota.errors import Invalid
 from kquota.reassign import log_dirs, words
-from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
 from kquota.reassign.verification import Verification, unless_it_writes, verify
-from kquota.settings.change import Change
-from kquota.settings.resource import Setting
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.watch.observation import MoveWatch
@@ -55,54 +52,46 @@ def run(
     return verified(found, tuple(lines))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionShown(Part):
-    """The state of a partition of the plan."""
+def verification_document(found: Verification) -> JsonObject:
+    """Return the JSON of a verification. In a change, null means unset.
 
-    partition: TopicPartition = spread()
-    status: Progress
-    replicas: Replicas
-    target: Replicas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDirShown(Part):
-    """The state of a replica that the plan moves into the log dir `target`.
-
-    `log_dir` is the current log dir of the replica, or None if the broker reported none.
+    `log_dir` is the current log dir of a replica that the plan moves into the log dir `target`, or null if the broker
+    reported none. A throttle in `unknown` stays set, because it is unknown which run needs it.
     """
-
-    partition: TopicPartition = spread()
-    broker: BrokerId
-    status: Progress
-    log_dir: str | None
-    target: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownThrottle(Part):
-    """A throttle that stays set, because it is unknown which run needs it."""
-
-    setting: Setting = spread()
-    value: str
+    partitions = [
+        {**plain(one.partition), "status": one.progress, "replicas": one.replicas, "target": one.target}
+        for one in found.statuses
+    ]
+    in_dirs = [
+        {
+            **plain(one.partition),
+            "broker": one.broker,
+            "status": one.progress,
+            "log_dir": one.place.current,
+            "target": one.target,
+        }
+        for one in found.log_dirs
+    ]
+    return {
+        "verdict": found.verdict,
+        "partitions": partitions,
+        "log_dirs": in_dirs,
+        "given_back": found.restored,
+        "pending": pending(found.pending),
+        "waiting": found.waiting,
+        "unknown": [{**plain(setting), "value": value} for setting, value in sorted(found.unknown.items())],
+        "unread_brokers": found.unread,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(Answer):
-    """The answer of `--verify`, printed like kafka-reassign-partitions. In a change, None means unset.
+    """The answer of `--verify`, printed like kafka-reassign-partitions.
 
     Unlike Kafka's tool, kquota reports as cleared only the settings that it restored.
     """
 
-    found: Verification = hidden()
-    verdict: Progress
-    partitions: tuple[PartitionShown, ...]
-    log_dirs: tuple[LogDirShown, ...]
-    restored: tuple[Change, ...] = key("given_back")
-    pending: tuple[Pending, ...]
-    waiting: tuple[TopicPartition, ...]
-    unknown: tuple[UnknownThrottle, ...]
-    unread_brokers: tuple[BrokerId, ...]
+    found: Verification = spread(verification_document)
 
     def text(self) -> Iterator[str]:
         yield from words.status_lines(self.found.statuses).split("\n")
@@ -120,32 +109,8 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
     left = found.pending or found.unknown or found.unread
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     never_started = found.waiting and found.verdict is not Progress.IN_PROGRESS
-    partitions = (
-        PartitionShown(partition=one.partition, status=one.progress, replicas=one.replicas, target=one.target)
-        for one in found.statuses
-    )
-    in_dirs = (
-        LogDirShown(
-            partition=one.partition,
-            broker=one.broker,
-            status=one.progress,
-            log_dir=one.place.current,
-            target=one.target,
-        )
-        for one in found.log_dirs
-    )
     return Verified(
-        found=found,
-        verdict=found.verdict,
-        partitions=tuple(partitions),
-        log_dirs=tuple(in_dirs),
-        restored=found.restored,
-        pending=pending(found.pending),
-        waiting=found.waiting,
-        unknown=tuple(UnknownThrottle(setting=s, value=value) for s, value in sorted(found.unknown.items())),
-        unread_brokers=found.unread,
-        notes=notes,
-        code=FAILED if found.verdict is Progress.ELSEWHERE or never_started else code,
+        found=found, notes=notes, code=FAILED if found.verdict is Progress.ELSEWHERE or never_started else code
     )
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kquota.cli import confirmation, world
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.output import Answer, Part, hidden, key
+from kquota.cli.output import Answer, JsonObject, hidden, key
 from kquota.cli.record.command import ShareOptions, StatusOptions, UnshareOptions
 from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
-    from kquota.cli.world import Condition, Removal, SharingPlan
+    from kquota.cli.world import Condition, Removal
+    from kquota.mutation.topic import Creation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedTopic(Part):
-    """The partitions, replicas and configs of a new topic."""
-
-    partitions: int
-    replicas: int
-    configs: Mapping[str, str]
+def _created(setup: Creation | None) -> JsonObject | None:
+    if setup is None:
+        return None
+    return {"partitions": setup.partitions, "replicas": setup.replication_factor, "configs": setup.configs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class RecordShared(Answer):
 
     dry_run: bool
     topic: str
-    create: CreatedTopic | None
+    create: Creation | None = key(form=_created)
     marker: bool
 
     def text(self) -> Iterator[str]:
@@ -46,9 +44,8 @@ class RecordShared(Answer):
             yield f"topic {self.topic} exists and can hold the record"
         else:
             yield f"{'would create' if self.dry_run else 'created'} topic {self.topic}"
-            yield f"  partitions {self.create.partitions}, replicas {self.create.replicas}"
-            for key, value in self.create.configs.items():
-                yield f"  {key}={value}"
+            yield f"  partitions {self.create.partitions}, replicas {self.create.replication_factor}"
+            yield from (f"  {name}={value}" for name, value in self.create.configs.items())
         if self.marker:
             yield f"{'would write' if self.dry_run else 'wrote'} znode /kquota/record, which names the topic"
 
@@ -74,47 +71,30 @@ def share(options: ShareOptions) -> RecordShared:
     return RecordShared(
         dry_run=options.dry_run,
         topic=at.topic,
-        create=_created(wanted),
+        create=wanted.setup,
         marker=wanted.marker,
         closing_notes=() if options.dry_run else (used,),
     )
 
 
-def _created(wanted: SharingPlan) -> CreatedTopic | None:
-    if (setup := wanted.setup) is None:
-        return None
-    assert setup.partitions is not None and setup.replication_factor is not None
-    return CreatedTopic(partitions=setup.partitions, replicas=setup.replication_factor, configs=setup.configs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableRun(Part):
-    """A recorded run that cannot be read, and the reason."""
-
-    run: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordCondition(Part):
-    """The state of the record, with the values of `kquota.stores.record.sharing.Condition`. `writer` and the values
-    after it are None if the record cannot be used. `writer` is also None if no command is writing.
+def _condition(found: Condition | None) -> JsonObject | None:
+    """Return the state of the record. `writer` and the values after it are null if the record cannot be used. `writer`
+    is also null if no command is writing.
     """
-
-    topic_id: str
-    replicas: int
-    wrong: Sequence[str]
-    weak: Sequence[str]
-    writer: str | None
-    open_runs: Sequence[str] | None
-    ended_runs: int | None
-    unreadable: tuple[UnreadableRun, ...] | None
-    foreign: int | None = key("foreign_records")
-
-    @property
-    def sound(self) -> bool:
-        """True if the record can be used, is stored safely, and can be read completely."""
-        return not (self.wrong or self.weak or self.unreadable)
+    if found is None:
+        return None
+    unreadable = None if found.unreadable is None else sorted(found.unreadable.items())
+    return {
+        "topic_id": found.identity,
+        "replicas": found.replicas,
+        "wrong": list(found.wrong),
+        "weak": list(found.weak),
+        "writer": found.writer,
+        "open_runs": None if found.open_runs is None else list(found.open_runs),
+        "ended_runs": found.ended_runs,
+        "unreadable": None if unreadable is None else [{"run": run, "why": why} for run, why in unreadable],
+        "foreign_records": found.foreign,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +104,13 @@ class RecordStatus(Answer):
     ASCII = True
 
     topic: str
-    record: RecordCondition | None
+    record: Condition | None = key(form=_condition)
 
     def text(self) -> Iterator[str]:
         if (found := self.record) is None:
             return
         foreign = f", {counted(found.foreign, 'record')} that kquota did not write" if found.foreign else ""
-        yield f"topic {self.topic}, id {found.topic_id}, {counted(found.replicas, 'replica')}"
+        yield f"topic {self.topic}, id {found.identity}, {counted(found.replicas, 'replica')}"
         if found.open_runs is None or found.ended_runs is None:
             yield "  the runs are unknown, because the record cannot be used"
         else:
@@ -143,8 +123,8 @@ class RecordStatus(Answer):
             yield f"  cannot be used: {line}"
         for line in found.weak:
             yield f"  may lose or refuse records: {line}"
-        for one in found.unreadable or ():
-            yield f"  run {one.run} cannot be read: {one.why}"
+        for run, why in sorted((found.unreadable or {}).items()):
+            yield f"  run {run} cannot be read: {why}"
 
 
 def status(options: StatusOptions) -> RecordStatus:
@@ -158,23 +138,8 @@ def answer(topic: str, found: Condition | None) -> RecordStatus:
     if found is None:
         none = f"this cluster has no shared record (no topic {topic}). Create one: {suggested('record share')}"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)
-    record = _condition(found)
-    return RecordStatus(topic=topic, record=record, code=DONE if record.sound else NOT_YET)
-
-
-def _condition(found: Condition) -> RecordCondition:
-    unreadable = None if found.unreadable is None else sorted(found.unreadable.items())
-    return RecordCondition(
-        topic_id=found.identity,
-        replicas=found.replicas,
-        wrong=found.wrong,
-        weak=found.weak,
-        writer=found.writer,
-        open_runs=found.open_runs,
-        ended_runs=found.ended_runs,
-        unreadable=None if unreadable is None else tuple(UnreadableRun(run=i, why=why) for i, why in unreadable),
-        foreign=found.foreign,
-    )
+    sound = not (found.wrong or found.weak or found.unreadable)
+    return RecordStatus(topic=topic, record=found, code=DONE if sound else NOT_YET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

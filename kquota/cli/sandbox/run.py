@@ -4,53 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from kquota.cli.contract import DONE, FAILED
-from kquota.cli.output import Answer, Lines, Part, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, Lines, each, key
 from kquota.cli.progress import downloading
 from kquota.cli.sandbox.command import DownOptions, EnvOptions, SandboxStatusOptions, UpOptions
 from kquota.errors import Invalid
 from kquota.sandbox import cluster, jars, places
 from kquota.sandbox.cluster import Sandbox
-from kquota.sandbox.servers import SandboxBroker
 
 
-def _of_broker(broker: SandboxBroker | None) -> dict[str, object] | None:
-    return None if broker is None else {"id": broker.id, "rack": broker.rack}
-
-
-def _log_dirs(broker: SandboxBroker | None) -> dict[str, object] | None:
-    return None if broker is None else {"log_dirs": [str(folder) for folder in broker.log_dirs]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerShown(Part):
-    """A ZooKeeper server or a broker. `pid` is None if the server is not running."""
-
-    server: str
-    broker: SandboxBroker | None = spread(_of_broker)
-    port: int | None
-    pid: int | None
-    log: Path = key(form=str)
-    log_dirs: SandboxBroker | None = spread(_log_dirs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxShown(Part):
-    """A sandbox and its addresses. `kafka` and `bootstrap` are None without brokers, `zookeeper` is None without
-    ZooKeeper, and `metrics` is None without exporters.
+def _sandbox(found: Sandbox) -> JsonObject:
+    """Return a sandbox and its addresses. `kafka` and `bootstrap` are null without brokers, `zookeeper` is null without
+    ZooKeeper, and `metrics` is null without exporters.
     """
+    return {
+        "name": found.name,
+        "kafka": found.kafka,
+        "running": found.running,
+        "bootstrap": found.bootstrap or None,
+        "zookeeper": found.zookeeper,
+        "metrics": found.metrics or None,
+        "directory": str(found.directory),
+        "servers": list(_servers(found)),
+    }
 
-    name: str
-    kafka: str | None
-    running: bool
-    bootstrap: str | None
-    zookeeper: str | None
-    metrics: str | None
-    directory: Path = key(form=str)
-    servers: tuple[ServerShown, ...]
-    addresses: str = hidden()
+
+def _servers(found: Sandbox) -> Iterator[JsonObject]:
+    """Yield ZooKeeper and the brokers. `pid` is null if the server is not running."""
+    if (keeper := found.keeper) is not None:
+        yield {"server": "zookeeper", "port": found.zookeeper_port, "pid": keeper.pid, "log": str(keeper.log)}
+    for broker in found.brokers:
+        yield {
+            "server": broker.process.name,
+            "id": broker.id,
+            "rack": broker.rack,
+            "port": broker.port,
+            "pid": broker.pid,
+            "log": str(broker.process.log),
+            "log_dirs": [str(folder) for folder in broker.log_dirs],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +53,17 @@ class Sandboxes(Answer):
     INDENT = 2
     ASCII = True
 
-    sandboxes: tuple[SandboxShown, ...]
+    sandboxes: tuple[Sandbox, ...] = key(form=each(_sandbox))
 
     def text(self) -> Iterator[str]:
         for number, sandbox in enumerate(self.sandboxes):
             if number:
                 yield ""
-            yield f"{sandbox.name}: {'running' if sandbox.running else 'not running'}, {sandbox.addresses}"
-            for one in sandbox.servers:
-                state = f"pid {one.pid}" if one.pid else "dead"
-                rack = f" {one.broker.rack}" if one.broker else ""
-                yield f"  {one.server}{rack} port {one.port} {state} log {one.log}"
+            yield f"{sandbox.name}: {'running' if sandbox.running else 'not running'}, {_addresses(sandbox)}"
+            for one in _servers(sandbox):
+                state = f"pid {one['pid']}" if one["pid"] else "dead"
+                rack = f" {one['rack']}" if "rack" in one else ""
+                yield f"  {one['server']}{rack} port {one['port']} {state} log {one['log']}"
 
 
 def status(options: SandboxStatusOptions) -> Sandboxes:
@@ -79,35 +72,10 @@ def status(options: SandboxStatusOptions) -> Sandboxes:
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
     none = f"there is no sandbox {name}" if name else "no sandbox exists"
     return Sandboxes(
-        sandboxes=tuple(map(_shown, found)),
+        sandboxes=tuple(found),
         closing_notes=() if found else (none,),
         code=FAILED if name and not any(c.running for c in found) else DONE,
     )
-
-
-def _shown(found: Sandbox) -> SandboxShown:
-    return SandboxShown(
-        name=found.name,
-        kafka=found.kafka,
-        running=found.running,
-        bootstrap=found.bootstrap or None,
-        zookeeper=found.zookeeper,
-        metrics=found.metrics or None,
-        directory=found.directory,
-        servers=tuple(_servers(found)),
-        addresses=_addresses(found),
-    )
-
-
-def _servers(found: Sandbox) -> Iterator[ServerShown]:
-    if (keeper := found.keeper) is not None:
-        port, pid = found.zookeeper_port, keeper.pid
-        yield ServerShown(server="zookeeper", broker=None, port=port, pid=pid, log=keeper.log, log_dirs=None)
-    for broker in found.brokers:
-        process = broker.process
-        yield ServerShown(
-            server=process.name, broker=broker, port=broker.port, pid=process.pid, log=process.log, log_dirs=broker
-        )
 
 
 def _addresses(found: Sandbox) -> str:
@@ -144,9 +112,7 @@ def up(options: UpOptions) -> StartedSandbox:
             tell=tell,
         )
     use = f'Use it with: eval "$(kquota sandbox env {options.name})"'
-    return StartedSandbox(
-        sandboxes=(_shown(started),), notes=(f"sandbox {options.name} is up: {_addresses(started)}. {use}",)
-    )
+    return StartedSandbox(sandboxes=(started,), notes=(f"sandbox {options.name} is up: {_addresses(started)}. {use}",))
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import worded
-from kquota.cli.output import Part, spread
+from kquota.cli.output import JsonObject, plain
 from kquota.errors import KquotaError
 from kquota.reassign.throttle_writes import Restoration
 from kquota.settings.change import Change
@@ -22,17 +21,9 @@ from kquota.throttle.standing import order, written
 _GROUPS: Final = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pending(Part):
-    """A setting that could not be written, and the reason."""
-
-    setting: Setting = spread()
-    why: str
-
-
-def pending(why: Mapping[Setting, KquotaError]) -> tuple[Pending, ...]:
-    """Return the pending settings, sorted, with their reasons."""
-    return tuple(Pending(setting=setting, why=worded(error)) for setting, error in sorted(why.items()))
+def pending(why: Mapping[Setting, KquotaError]) -> list[JsonObject]:
+    """Return the settings that could not be written, sorted, with their reasons."""
+    return [{**plain(setting), "why": worded(error)} for setting, error in sorted(why.items())]
 
 
 def difference(changes: Iterable[Change]) -> Iterator[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kquota.cli import world
-from kquota.cli.output import Answer, Part, Row, hidden, key
+from kquota.cli.output import Answer, JsonObject, Row, each, hidden, key
 from kquota.cli.topics.command import REPORTS, TopicsOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
-from kquota.mutation.topic import Brokers, Partition, Topic
+from kquota.mutation.topic import Partition, Topic
 from kquota.settings import port
 from kquota.settings.resource import TOPICS, Entry, Resource
-from kquota.terms import MIN_IN_SYNC, BrokerId
+from kquota.terms import MIN_IN_SYNC
 
 _DEFAULT = "DEFAULT_CONFIG"
 
@@ -35,60 +36,63 @@ class TopicNames(Answer):
         return ([name] for name in self.topics)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedPartition(Part):
-    """A partition. `leader` is None if the partition has no leader.
+class DescribedTopic(NamedTuple):
+    """A topic, and the configs whose source is not Kafka's default."""
 
-    `elr` and `last_known_elr` are None before Kafka 4.0, because older brokers do not report them.
-    """
-
-    number: int = key("partition")
-    leader: BrokerId | None
-    replicas: Brokers
-    isr: Brokers
-    elr: Brokers | None
-    last_known_elr: Brokers | None
-    adding: Brokers
-    removing: Brokers
-
-    def line(self, topic: str) -> str:
-        """Return the line of the partition in kafka-topics --describe."""
-        leader = "none" if self.leader is None else self.leader
-        moves = bool(self.adding or self.removing)
-        moving = f"\tAdding Replicas: {joined(self.adding)}\tRemoving Replicas: {joined(self.removing)}" * moves
-        elr, last_known = ("N/A" if ids is None else joined(ids) for ids in (self.elr, self.last_known_elr))
-        return (
-            f"\tTopic: {topic}\tPartition: {self.number}\tLeader: {leader}\tReplicas: {joined(self.replicas)}"
-            f"\tIsr: {joined(self.isr)}{moving}\tElr: {elr}\tLastKnownElr: {last_known}"
-        )
-
-    def row(self, topic: str) -> Row:
-        """Return the partition as a row of the table."""
-        leader = None if self.leader is None else str(self.leader)
-        brokers = (self.replicas, self.isr, self.elr, self.last_known_elr, self.adding, self.removing)
-        return [topic, str(self.number), leader, *(None if ids is None else joined(ids) for ids in brokers)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedTopic(Part):
-    """A topic with its partitions. `configs` are the configs whose source is not Kafka's default. `id` is None before
-    Kafka 2.8.
-    """
-
-    topic: str
-    id: str | None
-    internal: bool
-    replication_factor: int
+    topic: Topic
     configs: Mapping[str, str]
-    partitions: tuple[DescribedPartition, ...]
+
+    def document(self) -> JsonObject:
+        """Return the topic with its partitions. `id` is null before Kafka 2.8."""
+        return {
+            "topic": self.topic.name,
+            "id": self.topic.id,
+            "internal": self.topic.internal,
+            "replication_factor": self.topic.replication_factor,
+            "configs": self.configs,
+            "partitions": list(map(_partition, self.topic.partitions)),
+        }
 
     def line(self) -> str:
         """Return the line of the topic in kafka-topics --describe, without its partitions."""
-        configs = ",".join(f"{name}={value}" for name, value in self.configs.items())
+        topic, configs = self.topic, ",".join(f"{name}={value}" for name, value in self.configs.items())
         return (
-            f"Topic: {self.topic}" + (f"\tTopicId: {self.id}" if self.id else "") + f"\tPartitionCount: "
-            f"{len(self.partitions)}\tReplicationFactor: {self.replication_factor}\tConfigs: {configs}"
+            f"Topic: {topic.name}" + (f"\tTopicId: {topic.id}" if topic.id else "") + f"\tPartitionCount: "
+            f"{len(topic.partitions)}\tReplicationFactor: {topic.replication_factor}\tConfigs: {configs}"
         )
+
+
+def _partition(p: Partition) -> JsonObject:
+    """Return a partition. `leader` is null if it has no leader. `elr` and `last_known_elr` are null before Kafka 4.0,
+    because older brokers do not report them.
+    """
+    return {
+        "partition": p.number,
+        "leader": p.leader,
+        "replicas": p.replicas,
+        "isr": p.isr,
+        "elr": p.elr,
+        "last_known_elr": p.last_known_elr,
+        "adding": p.adding,
+        "removing": p.removing,
+    }
+
+
+def _line(topic: str, p: Partition) -> str:
+    """Return the line of a partition in kafka-topics --describe."""
+    leader = "none" if p.leader is None else p.leader
+    moving = f"\tAdding Replicas: {joined(p.adding)}\tRemoving Replicas: {joined(p.removing)}"
+    elr, last_known = ("N/A" if ids is None else joined(ids) for ids in (p.elr, p.last_known_elr))
+    return (
+        f"\tTopic: {topic}\tPartition: {p.number}\tLeader: {leader}\tReplicas: {joined(p.replicas)}"
+        f"\tIsr: {joined(p.isr)}{moving if p.adding or p.removing else ''}\tElr: {elr}\tLastKnownElr: {last_known}"
+    )
+
+
+def _row(topic: str, p: Partition) -> Row:
+    leader = None if p.leader is None else str(p.leader)
+    brokers = (p.replicas, p.isr, p.elr, p.last_known_elr, p.adding, p.removing)
+    return [topic, str(p.number), leader, *(None if ids is None else joined(ids) for ids in brokers)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +103,19 @@ class DescribedTopics(Answer):
     ASCII = True
     TABBED = True
 
-    topics: tuple[DescribedTopic, ...]
+    topics: tuple[DescribedTopic, ...] = key(form=each(DescribedTopic.document))
     topic_lines: bool = hidden()
     partition_lines: bool = hidden()
 
     def text(self) -> Iterator[str]:
-        for topic in self.topics:
+        for described in self.topics:
             if self.topic_lines:
-                yield topic.line()
+                yield described.line()
             if self.partition_lines:
-                yield from (partition.line(topic.topic) for partition in topic.partitions)
+                yield from (_line(described.topic.name, p) for p in described.topic.partitions)
 
     def rows(self) -> Iterator[Row]:
-        return (partition.row(topic.topic) for topic in self.topics for partition in topic.partitions)
+        return (_row(topic.name, p) for topic, _ in self.topics for p in topic.partitions)
 
 
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
@@ -185,7 +189,7 @@ def _described(
     if only_partitions:
         found = _with_partitions_in_reports(found, entries, options)
     return DescribedTopics(
-        topics=tuple(_topic(topic, overrides.get(topic.name, {})) for topic in found),
+        topics=tuple(DescribedTopic(topic, overrides.get(topic.name, {})) for topic in found),
         topic_lines=not only_partitions,
         partition_lines=not options.topics_with_overrides,
     )
@@ -218,28 +222,4 @@ def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
         or (options.unavailable_partitions and p.leader is None)
         or (options.under_min_isr_partitions and few)
         or (options.at_min_isr_partitions and len(p.isr) == least)
-    )
-
-
-def _topic(topic: Topic, configs: Mapping[str, str]) -> DescribedTopic:
-    return DescribedTopic(
-        topic=topic.name,
-        id=topic.id,
-        internal=topic.internal,
-        replication_factor=topic.replication_factor,
-        configs=configs,
-        partitions=tuple(map(_partition, topic.partitions)),
-    )
-
-
-def _partition(p: Partition) -> DescribedPartition:
-    return DescribedPartition(
-        number=p.number,
-        leader=p.leader,
-        replicas=p.replicas,
-        isr=p.isr,
-        elr=p.elr,
-        last_known_elr=p.last_known_elr,
-        adding=p.adding,
-        removing=p.removing,
     )

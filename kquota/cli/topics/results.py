@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import DONE, FAILED, TRY_LATER
-from kquota.cli.output import Answer, Part, hidden
+from kquota.cli.output import Answer, JsonObject, hidden
 from kquota.cli.suggestion import suggested
 from kquota.cli.topics.command import CREATE, TopicsOptions
 from kquota.errors import QuotaViolatedException
@@ -21,34 +21,12 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnchangedTopic(Part):
-    """A topic that needs no change."""
-
-    topic: str
-    result: str = Fate.ALREADY.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedTopic(Part):
-    """The result for one topic. `mutations` is the number of mutations that a quota counts for the topic.
-
-    `error` is None without an error, and `throttle_time_ms` is None unless the quota rejected the topic.
-    """
-
-    topic: str
-    result: str
-    mutations: int
-    error: str | None
-    throttle_time_ms: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedTopics(Answer):
     """The result for each topic. `lines` is the text output."""
 
     ASCII = True
 
-    topics: tuple[UnchangedTopic | ChangedTopic, ...]
+    topics: Sequence[JsonObject]
     lines: tuple[str, ...] = hidden()
 
     def text(self) -> tuple[str, ...]:
@@ -101,22 +79,23 @@ def _would(one: Mutation, asked: str) -> str:
     return f"Would {asked} topic {one.topic}: {one.mutations} mutation{'s' * (one.mutations != 1)}"
 
 
-def _topics(
-    outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False
-) -> tuple[UnchangedTopic | ChangedTopic, ...]:
-    """Return the topics for JSON. `valid` is True if the controller only validated the request."""
-    unchanged = (UnchangedTopic(topic=name) for name in there)
-    changed = (
-        ChangedTopic(
-            topic=one.mutation.topic,
-            result="valid" if valid and one.fate is Fate.DONE else one.fate.value,
-            mutations=one.mutation.mutations,
-            error=None if one.error is None else str(one.error),
-            throttle_time_ms=one.error.throttle_time_ms if isinstance(one.error, QuotaViolatedException) else None,
-        )
+def _topics(outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
+    """Return the topics for JSON. `valid` is True if the controller only validated the request.
+
+    `mutations` is the number of mutations that a quota counts for the topic. `error` is null without an error, and
+    `throttle_time_ms` is null unless the quota rejected the topic.
+    """
+    unchanged: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in there]
+    return unchanged + [
+        {
+            "topic": one.mutation.topic,
+            "result": "valid" if valid and one.fate is Fate.DONE else one.fate,
+            "mutations": one.mutation.mutations,
+            "error": None if one.error is None else str(one.error),
+            "throttle_time_ms": one.error.throttle_time_ms if isinstance(one.error, QuotaViolatedException) else None,
+        }
         for one in outcomes
-    )
-    return (*unchanged, *changed)
+    ]
 
 
 def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:

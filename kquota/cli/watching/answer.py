@@ -10,12 +10,10 @@ from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, moment, rounded, spread
+from kquota.cli.output import Answer, JsonObject, each, hidden, key, moment, plain, rounded
 from kquota.cli.table import aligned
 from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
 from kquota.measure import counted, human_duration, human_rate
-from kquota.terms import BrokerId, TopicPartition
-from kquota.watch.link_pace import Trend
 from kquota.watch.observation import Observed
 from kquota.watch.symptom import RunOpen, ThrottleLeft
 from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, WatchedMoveView
@@ -23,134 +21,76 @@ from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, Watch
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0
 """The minimum drift that is shown, in seconds."""
+_RATE: Final = rounded(0)
+_SECONDS: Final = rounded(1)
 _LEFT: Final = (ThrottleLeft, RunOpen)
 """The symptoms of a move that has ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowestShown(Part):
-    """The copy that is expected to end last at one destination, in bytes and seconds. None means unknown.
-
-    `seconds_left` is also None if the copy makes no progress.
-    """
-
-    partition: TopicPartition = spread()
-    left: int | None
-    seconds_left: float | None = key(form=rounded(1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationShown(Part):
-    """The copies of one move to one broker, in bytes, bytes per second and seconds. None means unknown.
-
-    `throttle` is also None if no throttle limits the copies. `seconds_left` is also None if the copies make no
-    progress. `slowest` is None if no copy is known to lack bytes.
-    """
-
-    broker: BrokerId
-    copies: int
-    done: int
-    copied: int | None
-    left: int | None
-    throughput: float | None = key(form=rounded(0))
-    throttle: int | None
-    throttled: bool | None
-    seconds_left: float | None = key(form=rounded(1))
-    slowest: SlowestShown | None
-
-    @property
-    def limit(self) -> str:
-        """The throttle rate as text: `none` if no throttle limits the copies, or `unknown` if the rate is unknown."""
-        if self.throttled is None:
-            return UNKNOWN
-        return "none" if self.throttle is None else human_rate(self.throttle)
+def _move(move: WatchedMoveView) -> JsonObject:
+    """Return one move in bytes, bytes per second and seconds. null means unknown, never 0."""
+    return {
+        "run": move.run,
+        "partitions": move.partitions,
+        "done": move.done,
+        "elsewhere": move.elsewhere,
+        "waiting": move.waiting,
+        "moving": move.moving,
+        "log_dirs_moving": move.log_dirs,
+        "copied": move.copied,
+        "left": move.left,
+        "throughput": _RATE(move.throughput),
+        "seconds_left": _SECONDS(move.seconds_left),
+        "drift_seconds": _SECONDS(move.drift),
+        "destinations": [_destination(to) for to in move.destinations],
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedMoveShown(Part):
-    """One move with its destinations. `elsewhere` counts partitions that ended without the replicas of the plan.
-
-    Amounts are in bytes, bytes per second and seconds. None means unknown. `run` is None if no run is recorded here.
-    `seconds_left` is also None if copies make no progress. A negative `drift` means that the move ends earlier than
-    expected.
-    """
-
-    run: str | None
-    partitions: int
-    done: int
-    elsewhere: int
-    waiting: int
-    moving: int
-    log_dirs: int = key("log_dirs_moving")
-    copied: int | None
-    left: int | None
-    throughput: float | None = key(form=rounded(0))
-    seconds_left: float | None = key(form=rounded(1))
-    drift: float | None = key("drift_seconds", rounded(1))
-    destinations: tuple[DestinationShown, ...]
-    plan: str | None = hidden()
-
-    @property
-    def name(self) -> str:
-        """The name of the run or the plan, or a phrase if neither is known."""
-        if self.run is not None:
-            return f"run {self.run}"
-        return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
-
-    @property
-    def progress(self) -> str:
-        """The progress as text: the partitions in each state, and the time left with its drift."""
-        parts = [f"{self.done:,} of {counted(self.partitions, 'partition')} done"]
-        if self.elsewhere:
-            parts.append(f"{self.elsewhere} ended elsewhere")
-        if self.waiting:
-            parts.append(f"{self.waiting} not submitted yet")
-        if self.log_dirs:
-            parts.append(f"{counted(self.log_dirs, 'replica')} moving between log dirs")
-        if self.moving or self.waiting:
-            left = UNKNOWN if self.seconds_left is None else f"about {time_or_unknown(self.seconds_left)}"
-            parts.append(f"time left {left}{self._drift}")
-        return ", ".join(parts)
-
-    @property
-    def _drift(self) -> str:
-        if self.drift is None or abs(self.drift) < _NO_DRIFT:
-            return ""
-        return f" ({human_duration(abs(self.drift))} {'later' if self.drift > 0 else 'earlier'} than expected)"
+def _destination(to: DestinationView) -> JsonObject:
+    return {
+        "broker": to.broker,
+        "copies": to.copies,
+        "done": to.done,
+        "copied": to.copied,
+        "left": to.left,
+        "throughput": _RATE(to.throughput),
+        "throttle": to.throttle,
+        "throttled": to.throttled,
+        "seconds_left": _SECONDS(to.seconds_left),
+        "slowest": None if to.slowest is None else _slowest(to.slowest),
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedBrokerShown(Part):
-    """A broker that sends or receives copies. `SumReplicaLag` is in offsets. Rates are in bytes per second.
+def _slowest(copy: SlowestCopy) -> JsonObject:
+    return {**plain(copy.partition), "left": copy.left, "seconds_left": _SECONDS(copy.seconds)}
 
-    None means unknown. For a throttle rate, None can also mean unset.
-    """
 
-    broker: BrokerId
-    alive: bool
-    lag: int | None = key("SumReplicaLag")
-    trend: Trend | None
-    sent: float | None = key(form=rounded(0))
-    leader_rate: int | None
-    received: float | None = key(form=rounded(0))
-    follower_rate: int | None
-
-    @property
-    def lag_text(self) -> str:
-        """`SumReplicaLag` and its trend as text."""
-        how = "" if self.trend is None or not self.lag else f" {self.trend.value}"
-        return f"{count_or_unknown(self.lag)}{how}"
+def _broker(one: WatchedBroker) -> JsonObject:
+    return {
+        "broker": one.broker,
+        "alive": one.alive,
+        "SumReplicaLag": one.lag,
+        "trend": one.trend,
+        "sent": _RATE(one.sent),
+        "leader_rate": one.leader_rate,
+        "received": _RATE(one.received),
+        "follower_rate": one.follower_rate,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovesWatched(Answer):
-    """One reading of the watched moves. With `lines`, the text is plain lines for a log, otherwise a table."""
+    """One reading of the watched moves. With `lines`, the text is plain lines for a log, otherwise a table.
+
+    `plan` is the file of the plan for suggested commands, or None.
+    """
 
     time: datetime
     ended: bool
-    moves: tuple[WatchedMoveShown, ...]
-    brokers: tuple[WatchedBrokerShown, ...]
+    moves: tuple[WatchedMoveView, ...] = key(form=each(_move))
+    brokers: tuple[WatchedBroker, ...] = key(form=each(_broker))
     findings: tuple[SymptomShown, ...]
+    plan: str | None = hidden(default=None)
     lines: bool = hidden(default=False)
 
     def text(self) -> Iterator[str]:
@@ -163,23 +103,24 @@ class MovesWatched(Answer):
             yield f"  {one.finding}: {one.line}"
 
     def _log(self) -> Iterator[str]:
-        lags = {broker.broker: broker.lag_text for broker in self.brokers}
+        lags = {broker.broker: _lag(broker) for broker in self.brokers}
         at = moment(self.time)
         for move in self.moves:
-            yield f"{at} {move.name}: {move.progress}"
+            name = self._name(move)
+            yield f"{at} {name}: {_progress(move)}"
             for to in move.destinations:
                 if to.done < to.copies:
                     yield (
-                        f"{at} {move.name} to broker {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
+                        f"{at} {name} to broker {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
                         f"{size_or_unknown(to.copied)} copied, {size_or_unknown(to.left)} left, "
-                        f"throughput {rate_or_unknown(to.throughput)}, throttle {to.limit}, "
+                        f"throughput {rate_or_unknown(to.throughput)}, throttle {_limit(to)}, "
                         f"SumReplicaLag {lags.get(to.broker, UNKNOWN)}, time left {time_or_unknown(to.seconds_left)}"
                     )
 
     def table(self) -> Iterator[str]:
         """Yield a table and the slowest copies of each move, then the `SumReplicaLag` of the brokers."""
         for move in self.moves:
-            yield from _wrapped(f"{move.name}: {move.progress}")
+            yield from _wrapped(f"{self._name(move)}: {_progress(move)}")
             going = [to for to in move.destinations if to.done < to.copies]
             if not going:
                 continue
@@ -191,7 +132,7 @@ class MovesWatched(Answer):
                     size_or_unknown(to.copied),
                     size_or_unknown(to.left),
                     rate_or_unknown(to.throughput),
-                    to.limit,
+                    _limit(to),
                     time_or_unknown(to.seconds_left),
                 ]
                 for to in going
@@ -199,11 +140,51 @@ class MovesWatched(Answer):
             yield from (f"  {line}".rstrip() for line in aligned(rows, heads, left=[0]))
             for to in going:
                 if (slow := to.slowest) is not None and to.copies - to.done > 1:
-                    left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds_left)}"
+                    left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds)}"
                     yield f"  slowest copy to broker {to.broker}: {slow.partition}, {left}"
         if self.brokers:
-            lags = ", ".join(f"broker {one.broker} {one.lag_text}" for one in self.brokers)
+            lags = ", ".join(f"broker {one.broker} {_lag(one)}" for one in self.brokers)
             yield from _wrapped(f"SumReplicaLag (offsets): {lags}")
+
+    def _name(self, move: WatchedMoveView) -> str:
+        """Return the name of the run or the plan, or a phrase if neither is known."""
+        if move.run is not None:
+            return f"run {move.run}"
+        return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
+
+
+def _progress(move: WatchedMoveView) -> str:
+    """Return the progress as text: the partitions in each state, and the time left with its drift."""
+    parts = [f"{move.done:,} of {counted(move.partitions, 'partition')} done"]
+    if move.elsewhere:
+        parts.append(f"{move.elsewhere} ended elsewhere")
+    if move.waiting:
+        parts.append(f"{move.waiting} not submitted yet")
+    if move.log_dirs:
+        parts.append(f"{counted(move.log_dirs, 'replica')} moving between log dirs")
+    if move.moving or move.waiting:
+        left = UNKNOWN if move.seconds_left is None else f"about {time_or_unknown(move.seconds_left)}"
+        parts.append(f"time left {left}{_drift(move.drift)}")
+    return ", ".join(parts)
+
+
+def _drift(seconds: float | None) -> str:
+    if seconds is None or abs(seconds) < _NO_DRIFT:
+        return ""
+    return f" ({human_duration(abs(seconds))} {'later' if seconds > 0 else 'earlier'} than expected)"
+
+
+def _limit(to: DestinationView) -> str:
+    """Return the throttle rate as text, or `none` if no throttle limits the copies."""
+    if to.throttled is None:
+        return UNKNOWN
+    return "none" if to.throttle is None else human_rate(to.throttle)
+
+
+def _lag(one: WatchedBroker) -> str:
+    """Return `SumReplicaLag` and its trend as text."""
+    how = "" if one.trend is None or not one.lag else f" {one.trend.value}"
+    return f"{count_or_unknown(one.lag)}{how}"
 
 
 def _wrapped(line: str) -> list[str]:
@@ -220,8 +201,8 @@ def answer(
     The exit code is 8 if moves are running, if the answer has a leftover throttle or an open run, or if `unknown` is
     true because some runs cannot be read. Otherwise, it is 1 if replicas are not those of the plan, or else 0.
     """
-    moves = tuple(_move(move, plan) for move in found.view.moves)
-    going = [move.run for move in found.view.moves if not move.ended]
+    moves = found.view.moves
+    going = [move.run for move in moves if not move.ended]
     symptoms = [one for one in found.symptoms if not (restores and isinstance(one, _LEFT))]
     findings = tuple(shown(one, _named(one, plan, going)) for one in symptoms)
     left = any(isinstance(one, _LEFT) for one in symptoms)
@@ -234,8 +215,9 @@ def answer(
         time=found.reading.time,
         ended=found.ended,
         moves=moves,
-        brokers=tuple(_broker(one) for one in found.view.brokers),
+        brokers=found.view.brokers,
         findings=findings,
+        plan=plan,
         lines=lines,
         notes=() if moves else ("no move is running, and no run of a move is open",),
         code=code,
@@ -250,56 +232,3 @@ def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> Mo
     """
     only = going[0] if len(going) == 1 else None
     return MoveNamed(run=getattr(symptom, "run", only), plan=plan)
-
-
-def _move(move: WatchedMoveView, plan: str | None) -> WatchedMoveShown:
-    return WatchedMoveShown(
-        run=move.run,
-        partitions=move.partitions,
-        done=move.done,
-        elsewhere=move.elsewhere,
-        waiting=move.waiting,
-        moving=move.moving,
-        log_dirs=move.log_dirs,
-        copied=move.copied,
-        left=move.left,
-        throughput=move.throughput,
-        seconds_left=move.seconds_left,
-        drift=move.drift,
-        destinations=tuple(_destination(to) for to in move.destinations),
-        plan=plan,
-    )
-
-
-def _destination(to: DestinationView) -> DestinationShown:
-    return DestinationShown(
-        broker=to.broker,
-        copies=to.copies,
-        done=to.done,
-        copied=to.copied,
-        left=to.left,
-        throughput=to.throughput,
-        throttle=to.throttle,
-        throttled=to.throttled,
-        seconds_left=to.seconds_left,
-        slowest=_slowest(to.slowest),
-    )
-
-
-def _slowest(copy: SlowestCopy | None) -> SlowestShown | None:
-    if copy is None:
-        return None
-    return SlowestShown(partition=copy.partition, left=copy.left, seconds_left=copy.seconds)
-
-
-def _broker(one: WatchedBroker) -> WatchedBrokerShown:
-    return WatchedBrokerShown(
-        broker=one.broker,
-        alive=one.alive,
-        lag=one.lag,
-        trend=one.trend,
-        sent=one.sent,
-        leader_rate=one.leader_rate,
-        received=one.received,
-        follower_rate=one.follower_rate,
-    )

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.formats import document, text
-from kquota.cli.move.cordons import CordonShown
 from kquota.cli.move.estimate.report.page import page
 from kquota.cli.move.estimate.run import cordon_remarks
 from kquota.cli.move.log_dir_time import never
@@ -82,7 +81,7 @@ WITHIN = (
 
 @pytest.mark.unit
 def test_the_text_and_the_json_of_moves_between_log_dirs() -> None:
-    cordon = CordonShown(broker=BrokerId(3), log_dirs=("/b",), whole=False)
+    cordon = Cordon(broker=BrokerId(3), log_dirs=("/b",), whole=False)
     answer = replace(ticket(Case(links=())).answer, log_dir_moves=WITHIN, cordoned=(cordon,))
     seen = Page(page(replace(ticket(Case(links=())), answer=answer))).text[""]
     assert "Nothing to move between brokers" in seen

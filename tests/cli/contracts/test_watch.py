@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from kquota.cli.output import plain
-from kquota.cli.watching.answer import MovesWatched, WatchedBrokerShown, WatchedMoveShown
+from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.terms import BrokerId
 from kquota.watch.link_pace import Trend
 from kquota.watch.symptom import NotSubmitted, RunPaused, StarvedCopies, ThrottleSide
+from kquota.watch.view import WatchedBroker, WatchedMoveView
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
@@ -115,7 +116,7 @@ def test_the_destination_of_another_tool_does_not_abort_our_run(
 
 def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     """With the longest progress, and a lag of many brokers."""
-    move = WatchedMoveShown(
+    move = WatchedMoveView(
         run="20260301T123000Z-00b3e5b3524b",
         partitions=12_000,
         done=3_500,
@@ -128,11 +129,11 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
         throughput=50.0 * MB,
         seconds_left=7_500.0,
         drift=-4_000.0,
+        open=True,
         destinations=(),
-        plan=None,
     )
     lagging = tuple(
-        WatchedBrokerShown(
+        WatchedBroker(
             broker=broker,
             alive=True,
             lag=120_000_000,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.amounts import time_or_unknown
-from kquota.cli.move.cordons import CordonShown
+from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.move.estimate import text, verdict
 from kquota.cli.move.estimate.inputs import RateSource
 from kquota.cli.move.estimate.outlook import Outlook
 from kquota.cli.move.estimate.running import running_document, running_lines
 from kquota.cli.move.estimate.verdict import MoveVerdict
-from kquota.cli.move.log_dir_time import LogDirTimeShown, shown, time_lines
-from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.move.log_dir_time import time_lines, time_shown
+from kquota.cli.output import Answer, JsonObject, Part, each, hidden, key, spread
 from kquota.measure import ByteRate, bytes_per_second, counted, human_bytes, human_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.kip73 import Bound, Fetch, MoveTime
@@ -26,6 +26,7 @@ from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.share import Pace, Share, Side
 from kquota.pace.waves import Waves
 from kquota.reassign.running_copies import MoveUnderWay
+from kquota.sizes.replica import Cordon
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ NOTHING_TO_COPY: Final = "Nothing to copy: the running move only removes replica
 NOTHING_BETWEEN_BROKERS: Final = "Nothing to move between brokers: replicas only change their log dirs."
 
 
-def _health(health: Health) -> dict[str, object]:
+def _health(health: Health) -> JsonObject:
     return {
         "cluster": health.cluster,
         "time": health.time,
@@ -49,13 +50,13 @@ def _health(health: Health) -> dict[str, object]:
     }
 
 
-def _sources(found: Sequence[RateSource]) -> dict[str, object]:
+def _sources(found: Sequence[RateSource]) -> JsonObject:
     kinds = dict.fromkeys(one.kind for one in found)
     sources = [{"kind": one.kind, "name": one.name, "brokers": one.brokers} for one in found]
     return {"source": "+".join(kinds) or None, "sources": sources}
 
 
-def _kip(kip: MoveTime) -> dict[str, object]:
+def _kip(kip: MoveTime) -> JsonObject:
     return {
         "move_ratio": kip.move_ratio,
         "partitions_to_be_moved": kip.partitions_to_be_moved,
@@ -69,12 +70,12 @@ def _kip(kip: MoveTime) -> dict[str, object]:
     }
 
 
-def _carried(pace: Pace) -> dict[str, object]:
+def _carried(pace: Pace) -> JsonObject:
     shares = [_share(share, pace.ends) for share in pace.shares]
     return {"copies": pace.work.copies, "bytes_to_copy": pace.work.bytes, "shares": shares}
 
 
-def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> dict[str, object]:
+def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> JsonObject:
     return {
         "broker": share.broker,
         "side": share.side.value,
@@ -91,7 +92,7 @@ def _share(share: Share, ends: Mapping[tuple[int, Side], float]) -> dict[str, ob
     }
 
 
-def _verdict(found: MoveVerdict) -> dict[str, object]:
+def _verdict(found: MoveVerdict) -> JsonObject:
     judged, worst = found.judged, found.judged.bottleneck
     return {
         "bottleneck": None if worst is None else {"broker": worst.broker, "side": worst.side.value},
@@ -115,11 +116,11 @@ def _verdict(found: MoveVerdict) -> dict[str, object]:
     }
 
 
-def _bound(bound: Bound) -> dict[str, object]:
+def _bound(bound: Bound) -> JsonObject:
     return {"rate": bound.rate, "inclusive": bound.closed, "binds": bound.binds, "why": bound.why}
 
 
-def _fetch(fetch: Fetch) -> dict[str, object]:
+def _fetch(fetch: Fetch) -> JsonObject:
     return {
         "brokers": fetch.brokers,
         "response_max_bytes": fetch.response_max_bytes,
@@ -131,7 +132,7 @@ def _fetch(fetch: Fetch) -> dict[str, object]:
     }
 
 
-def _enforcement(found: Enforcement) -> dict[str, object]:
+def _enforcement(found: Enforcement) -> JsonObject:
     return {
         "told": found.of_brokers,
         "throttled": found.throttled,
@@ -144,17 +145,13 @@ def _enforcement(found: Enforcement) -> dict[str, object]:
     }
 
 
-def _throttles(others: Sequence[Pace | Waves]) -> list[dict[str, object]]:
+def _throttles(others: Sequence[Pace | Waves]) -> list[JsonObject]:
     return [
         {"throttle": other.throttle, "expected_seconds": other.seconds, "feasible": other.feasible} for other in others
     ]
 
 
-def _log_dir_moves(found: Sequence[LogDirPace]) -> list[LogDirTimeShown]:
-    return list(map(shown, found))
-
-
-def ahead(found: Outlook) -> dict[str, object]:
+def ahead(found: Outlook) -> JsonObject:
     """Return the JSON keys of an outlook. A value that is unknown or does not exist is null, never 0.
 
     For example, `waves_seconds` is null without waves, and `high_seconds` is null if the move may never finish.
@@ -223,31 +220,19 @@ class WriteRates(Part):
     brokers_without_partitions: tuple[BrokerId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed(Part):
-    """The numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
+def assumed(measured: Measured, *, live: bool) -> JsonObject:
+    """Return the numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
 
-    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty.
+    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty. On a
+    `live` cluster there are none, because each live broker reports its replicas.
     """
-
-    leaders: int
-    in_sync: int
-    sizes: int
-    sizes_named: tuple[str, ...]
-    empty_brokers: tuple[int, ...]
-
-
-def assumed(measured: Measured, *, live: bool) -> Assumed:
-    """Return the assumptions. On a `live` cluster, no broker is assumed to be empty, because each live broker reports
-    its replicas.
-    """
-    return Assumed(
-        leaders=measured.leaders_assumed,
-        in_sync=measured.in_sync_assumed,
-        sizes=measured.assumed.partitions,
-        sizes_named=measured.assumed.named,
-        empty_brokers=() if live else measured.unseen,
-    )
+    return {
+        "leaders": measured.leaders_assumed,
+        "in_sync": measured.in_sync_assumed,
+        "sizes": measured.assumed.partitions,
+        "sizes_named": measured.assumed.named,
+        "empty_brokers": () if live else measured.unseen,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +246,7 @@ class Estimate(Answer):
     throttle: ByteRate
     sizes: SizesUsed
     write_rates: WriteRates
-    assumed: Assumed
+    assumed: JsonObject
     followers_out_of_sync: int
     running: MoveUnderWay | None = key(form=running_document)
     kip: MoveTime = key("kip73", _kip)
@@ -271,8 +256,8 @@ class Estimate(Answer):
     enforcement: Enforcement = key(form=_enforcement)
     throttles: tuple[Pace | Waves, ...] = key(form=_throttles)
     outlook: Outlook = spread(ahead)
-    log_dir_moves: tuple[LogDirPace, ...] = key(form=_log_dir_moves)
-    cordoned: tuple[CordonShown, ...]
+    log_dir_moves: tuple[LogDirPace, ...] = key(form=each(time_shown))
+    cordoned: tuple[Cordon, ...] = key(form=cordons_shown)
     for_deadline: bool = hidden()
     measured: Measured = hidden()
 

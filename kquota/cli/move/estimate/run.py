@@ -10,7 +10,7 @@ from kquota.cli import local_files, rates, world
 from kquota.cli.contract import say, worded
 from kquota.cli.engine_options import engine
 from kquota.cli.move import log_dir_time
-from kquota.cli.move.cordons import cordon_notes, cordons_shown
+from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.move.estimate import inputs as estimate_inputs
 from kquota.cli.move.estimate import limits
 from kquota.cli.move.estimate.answer import Estimate, SizesUsed, WriteRates, assumed
@@ -147,7 +147,7 @@ def estimate(
         throttles=_others(judged),
         outlook=ahead,
         log_dir_moves=within,
-        cordoned=cordons_shown(inputs.cordons),
+        cordoned=inputs.cordons,
         for_deadline=asked.throttle is None,
         measured=measured,
         notes=tuple(warnings(ahead)),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
-from kquota.cli.move.plan.plan_file import UNSAVED, saving
+from kquota.cli.options import Output
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few, joined, listed, named_brokers
@@ -25,6 +28,9 @@ from kquota.terms import BrokerId
 
 FIRST: Final = 20
 """Without `--explain`, kquota shows at most this many moves, and this many partitions that do not reach the goal."""
+UNSAVED: Final = "plan.json"
+"""The file name in suggested commands if `plan_file` returns None."""
+_STDOUT: Final = 1
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
@@ -252,3 +258,28 @@ def then(before: object, after: object) -> str:
 def percent(share: float | None) -> str:
     """Return a share as a percentage, or `?` if it is unknown."""
     return "?" if share is None else f"{share:.0%}"
+
+
+def plan_file(output: Output) -> str | None:
+    """Return the path of the file that receives the plan from stdout. For a file below the current folder, the path is
+    relative to this folder.
+
+    Return None if stdout is not a regular file, if the system does not show the path of the file, or if `output` is a
+    format that contains more than the plan.
+    """
+    if not output.for_people:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(_STDOUT).st_mode):
+            return None
+        path = Path(f"/proc/self/fd/{_STDOUT}").readlink()
+        if not path.samefile(f"/proc/self/fd/{_STDOUT}"):
+            return None
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    except OSError:
+        return None
+
+
+def saving(file: str | None) -> str:
+    """Return the words that tell the operator to save the plan, or empty text if `file` already has the plan."""
+    return f"save the plan in {UNSAVED}, then " if file is None else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from kquota.cli.output import Answer, Part, Row, hidden, rounded, spread
+from kquota.cli.output import Answer, JsonObject, Part, Row, each, hidden, named, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.quota.answer import HEADER as ABOUT
 from kquota.cli.quota.use_text import amount, bucket_name
@@ -17,7 +17,6 @@ from kquota.measure import counted, human_duration
 from kquota.quota.advice import KeyTotal, ProposedLimit, Resized
 from kquota.quota.document import Document
 from kquota.quota.document_text import text
-from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.steady import ThrottledTime
@@ -52,28 +51,19 @@ class AdvisedClient(Part):
     unpredicted: bool = hidden()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvisedTotal(Part):
-    """The sums of one key over all clients: on one broker, or for `controller_mutation_rate` in the cluster. `capacity`
-    and `share` are None if unknown.
-    """
-
-    key: str
-    clients: int
-    used: float = json_key(form=rounded(3))
-    limits: float = json_key(form=rounded(3))
-    capacity: float | None
-    share: float | None = json_key(form=rounded(4))
+def _total(one: KeyTotal) -> JsonObject:
+    return {
+        "key": one.key,
+        "clients": one.clients,
+        "used": round(one.used, 3),
+        "limits": round(one.limits, 3),
+        "capacity": one.capacity,
+        "share": rounded(4)(one.share),
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResizedLimit(Part):
-    """A limit that changes with the number of brokers, for an entity without measured use."""
-
-    entity: Entity = spread()
-    key: str
-    old: float
-    new: float
+def _resized(one: Resized) -> JsonObject:
+    return {**named(one.entity), "key": one.key, "old": one.old, "new": one.new}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +91,8 @@ class Advised(Answer):
     head_room: float
     brokers: int | None
     brokers_later: int | None
-    totals: tuple[AdvisedTotal, ...]
-    resized: tuple[ResizedLimit, ...]
+    totals: tuple[KeyTotal, ...] = json_key(form=each(_total))
+    resized: tuple[Resized, ...] = json_key(form=each(_resized))
     clients: tuple[AdvisedClient, ...]
     quotas: Document = hidden()
 
@@ -143,18 +133,6 @@ def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
     )
 
 
-def total(one: KeyTotal) -> AdvisedTotal:
-    """Return the sums of a key."""
-    return AdvisedTotal(
-        key=one.key, clients=one.clients, used=one.used, limits=one.limits, capacity=one.capacity, share=one.share
-    )
-
-
-def change(one: Resized) -> ResizedLimit:
-    """Return a limit that changes with the number of brokers."""
-    return ResizedLimit(entity=one.entity, key=one.key, old=one.old, new=one.new)
-
-
 def summary(found: Advised) -> Iterator[str]:
     """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
 
@@ -181,7 +159,7 @@ def _clients(rows: Iterable[AdvisedClient]) -> str:
     return counted(len({(one.user, one.client_id) for one in rows}), "client")
 
 
-def _total_line(one: AdvisedTotal) -> str:
+def _total_line(one: KeyTotal) -> str:
     where = "in the cluster" if QUOTA_KEYS[one.key].model is Model.BUCKET else "on a broker"
     limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} {where}"
     whole = "" if one.capacity is None else f" ({one.share:.0%} of its capacity, {amount(one.key, one.capacity)})"

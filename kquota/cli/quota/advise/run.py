@@ -12,10 +12,10 @@ from kquota import library
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
-from kquota.cli.quota.advise.answer import Advised, change, client, summary, total
+from kquota.cli.quota.advise.answer import Advised, client, summary
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
-from kquota.cli.quota.unfit_limits import warn_of_unfit
+from kquota.cli.quota.answer import unfit_notes
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
 from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
@@ -144,8 +144,6 @@ def _answer(
 ) -> Advised:
     changed = resized(quotas, found, wish)
     document = Document(limits=advised(quotas, found, changed))
-    if given.output.for_people:
-        warn_of_unfit(document)
     answer = Advised(
         cluster=measured.cluster_id,
         begin=measured.begin,
@@ -154,9 +152,10 @@ def _answer(
         head_room=rules.head_room - 1,
         brokers=wish.brokers,
         brokers_later=wish.later,
-        totals=tuple(map(total, totals(found, _capacities(capacity, rules)))),
-        resized=tuple(map(change, changed)),
+        totals=totals(found, _capacities(capacity, rules)),
+        resized=changed,
         clients=tuple(client(one, waits.get(one.use.bucket)) for one in found),
         quotas=document,
+        notes=tuple(unfit_notes(document)) if given.output.for_people else (),
     )
     return replace(answer, closing_notes=tuple(summary(answer)))

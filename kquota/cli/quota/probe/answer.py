@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, rounded, spread
+from kquota.cli.output import Answer, JsonObject, hidden, key, rounded, spread
 from kquota.cli.quota.sentences import amount, headline, whom, wrapped
 from kquota.cli.table import aligned
 from kquota.measure import counted, human_bytes, human_rate
 from kquota.probe import verdict
 from kquota.probe.load import BYTES, KEYS, Kind, Load
 from kquota.probe.verdict import GOOD, Reading, Verdict
-from kquota.quota.entity import Entity
 from kquota.quota.explain import Explanation, KeyAnswer
-from kquota.terms import BrokerId
 
+ExplainedLoad: TypeAlias = tuple[Load, Explanation]
 _SAYS: Final[Mapping[Verdict, str]] = {
     Verdict.AS_EXPLAINED: "As expected, within 10 %.",
     Verdict.NOT_REACHED: "As expected: the client did not reach its quota, and no broker throttled it.",
@@ -35,111 +34,95 @@ def _name(found: Verdict) -> str:
     return found.name.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientShown(Part):
-    """The probed client."""
+def _probe(probed: ExplainedLoad) -> JsonObject:
+    """Return the client, its load, the quota that the load tests, and other quotas that may throttle the client.
 
-    user: str | None
-    client_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadShown(Part):
-    """The load on each broker, or on the controller. `asked` is the requested rate, in bytes or mutations per second.
-
-    A load of requests has `connections` instead.
+    `asked` is the requested rate, in bytes or mutations per second. A load of requests has `connections` instead. The
+    `limit` of the quota is null if no known limit applies, or if the brokers ignore it.
     """
-
-    kind: Kind
-    topic: str
-    asked: float | None
-    connections: int | None
-    warm_seconds: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaShown(Part):
-    """The quota that the load tests, and where it is set. `limit` is None if no known limit applies, or if the brokers
-    ignore it. `level` and `entity` are None unless a level sets the limit.
-    """
-
-    key: str
-    unit: str
-    limit: float | None
-    level: int | None
-    entity: Entity | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeShown(Part):
-    """A load, the quota that the load tests, and other quotas that may throttle the client."""
-
-    client: ClientShown
-    load: LoadShown
-    quota: QuotaShown
-    other_quotas: Mapping[str, float | None]
-    of: Load = hidden()
-    explained: Explanation = hidden()
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the text output."""
-        load, cluster = self.of, self.explained.cluster
-        assert self.explained.client is not None
-        yield from wrapped("client", whom(self.explained.client))
-        yield from wrapped("load", _asked(load))
-        when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota windows fill"
-        when = when or ", after a full bucket is used up" * (load.limit is not None)
-        yield from wrapped("measured", f"{load.seconds:g} s{when}")
-        yield from wrapped("quota", headline(_answer(load, self.explained), cluster))
-        for other in _others(load, self.explained):
-            yield from wrapped("other", headline(other, cluster))
+    load, explained = probed
+    client, quota = explained.client, _answer(load, explained)
+    won, requests = quota.winner, load.kind is Kind.REQUESTS
+    assert client is not None
+    return {
+        "client": {"user": client.user, "client_id": client.client_id},
+        "load": {
+            "kind": load.kind,
+            "topic": load.topic,
+            "asked": None if requests else load.rate,
+            "connections": int(load.rate) if requests else None,
+            "warm_seconds": load.warm,
+            "seconds": load.seconds,
+        },
+        "quota": {
+            "key": quota.key,
+            "unit": quota.row.unit,
+            "limit": load.limit,
+            "level": None if won is None else won.level,
+            "entity": None if won is None else won.entity,
+        },
+        "other_quotas": {other.key: other.limit for other in _others(load, explained)},
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledShown(Part):
-    """The number and the length of the throttle times in the responses to the client. `mean_ms` is None if
-    there are none.
-    """
+def _reading(load: Load, reading: Reading) -> JsonObject:
+    """Return the load that one broker or the controller accepted. `broker` is null for the controller. Rates are per
+    second.
 
-    count: int
-    mean_ms: float | None = key(form=rounded(1))
-    longest_ms: int
-    total_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingShown(Part):
-    """The load that one broker or the controller accepted. `broker` is None for the controller. Rates are per second.
-
-    `difference` is a fraction of `expected`. Both are None for a load of requests. `thread_ms_per_request` is None for
+    `difference` is a fraction of `expected`. Both are null for a load of requests. `thread_ms_per_request` is null for
     any other load, and if it is unknown.
     """
+    expected, throttles = _expected(load), reading.throttles
+    return {
+        "broker": reading.broker,
+        "rate": round(reading.rate, 3),
+        "expected": expected,
+        "difference": None if expected is None else round(verdict.difference(reading, expected), 4),
+        "seconds": round(reading.seconds, 3),
+        "thread_ms_per_request": _thread_ms(load, reading),
+        "throttled": {
+            "count": throttles.count,
+            "mean_ms": rounded(1)(throttles.mean_ms),
+            "longest_ms": throttles.longest_ms,
+            "total_ms": throttles.total_ms,
+        },
+        "verdict": _name(verdict.of(load, reading)),
+    }
 
-    broker: BrokerId | None
-    rate: float = key(form=rounded(3))
-    expected: float | None
-    difference: float | None = key(form=rounded(4))
-    seconds: float = key(form=rounded(3))
-    thread_ms_per_request: float | None
-    throttled: ThrottledShown
-    verdict: Verdict = key(form=_name)
 
-    def row(self, kind: Kind) -> list[str]:
-        """Return the cells of a row in the text output."""
-        got = human_rate(self.rate) if kind in BYTES else f"{_three(self.rate)}/s"
-        cells = ["controller" if self.broker is None else str(self.broker), got]
-        if self.expected is None or self.difference is None:
-            cost = self.thread_ms_per_request
-            cells.append("" if cost is None else f"{cost:.3g} ms")
-        else:
-            expected = amount(KEYS[kind], self.expected) if kind in BYTES else f"{self.expected:.3g}/s"
-            cells += [expected, f"{self.difference * 100:+.1f} %"]
-        waits = self.throttled
-        cells.append(counted(waits.count, "time") if waits.count else "never")
-        cells.append("" if waits.mean_ms is None else f"{waits.mean_ms:.0f} ms")
-        cells.append(f"{waits.longest_ms} ms" if waits.count else "")
-        return cells
+def _expected(load: Load) -> float | None:
+    return None if load.kind is Kind.REQUESTS else load.expected
+
+
+def _row(load: Load, reading: Reading) -> list[str]:
+    """Return the cells of a row in the text output."""
+    kind, expected, throttles = load.kind, _expected(load), reading.throttles
+    got = human_rate(reading.rate) if kind in BYTES else f"{_three(reading.rate)}/s"
+    cells = ["controller" if reading.broker is None else str(reading.broker), got]
+    if expected is None:
+        cost = _thread_ms(load, reading)
+        cells.append("" if cost is None else f"{cost:.3g} ms")
+    else:
+        cells.append(amount(KEYS[kind], expected) if kind in BYTES else f"{expected:.3g}/s")
+        cells.append(f"{verdict.difference(reading, expected) * 100:+.1f} %")
+    cells.append(counted(throttles.count, "time") if throttles.count else "never")
+    cells.append("" if throttles.mean_ms is None else f"{throttles.mean_ms:.0f} ms")
+    cells.append(f"{throttles.longest_ms} ms" if throttles.count else "")
+    return cells
+
+
+def _lines(probed: ExplainedLoad) -> Iterator[str]:
+    """Yield the lines of the text output about the load and the quotas."""
+    load, explained = probed
+    assert explained.client is not None
+    yield from wrapped("client", whom(explained.client))
+    yield from wrapped("load", _asked(load))
+    when = "" if load.kind is Kind.CREATE_TOPICS else f", after {load.warm:g} s in which the quota windows fill"
+    when = when or ", after a full bucket is used up" * (load.limit is not None)
+    yield from wrapped("measured", f"{load.seconds:g} s{when}")
+    yield from wrapped("quota", headline(_answer(load, explained), explained.cluster))
+    for other in _others(load, explained):
+        yield from wrapped("other", headline(other, explained.cluster))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +131,12 @@ class LoadPlanned(Answer):
 
     INDENT = 2
 
-    probe: ProbeShown = spread()
+    probe: ExplainedLoad = spread(_probe)
     dry_run: bool = True
 
     def text(self) -> Iterator[str]:
-        yield from self.probe.lines()
-        load = self.probe.of
+        yield from _lines(self.probe)
+        load, _ = self.probe
         if load.kind is Kind.PRODUCE:
             yield from wrapped("writes", f"{human_bytes(load.expected * load.lasting * len(load.leaders))} in total")
         if load.kind is Kind.CREATE_TOPICS:
@@ -168,87 +151,42 @@ class Probed(Answer):
 
     INDENT = 2
 
-    probe: ProbeShown = spread()
+    probe: ExplainedLoad = spread(_probe)
     as_explained: bool
     verdict: Verdict = key(form=_name)
-    readings: tuple[ReadingShown, ...]
+    readings: Sequence[JsonObject]
+    measured: Sequence[Reading] = hidden()
 
     def text(self) -> Iterator[str]:
-        load = self.probe.of
-        yield from self.probe.lines()
+        load, explained = self.probe
+        yield from _lines(self.probe)
         yield ""
         heads = ["broker", "got", "expected", "difference", "throttled", "mean", "longest"]
         if load.kind is Kind.REQUESTS:
             heads[1:4] = ["requests", "thread time"]
-        yield from aligned([one.row(load.kind) for one in self.readings], heads)
+        yield from aligned([_row(load, one) for one in self.measured], heads)
         yield ""
         end = _conclusion(load, self.verdict)
-        if not self.as_explained and (shared := _answer(load, self.probe.explained).shared):
+        if not self.as_explained and (shared := _answer(load, explained).shared):
             end += f" The quota has one bucket for {shared}."
         yield from wrapped("", end, indent="")
 
 
 def planned(load: Load, explained: Explanation) -> LoadPlanned:
     """Return the answer of a dry run."""
-    return LoadPlanned(probe=_probe(load, explained))
+    return LoadPlanned(probe=(load, explained))
 
 
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
     """Return the answer after the load. The exit code is 0 if the result matches the explanation, otherwise 8."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
     return Probed(
-        probe=_probe(load, explained),
+        probe=(load, explained),
         as_explained=result in GOOD,
         verdict=result,
-        readings=tuple(_reading(load, one) for one in readings),
+        readings=[_reading(load, one) for one in readings],
+        measured=readings,
         code=DONE if result in GOOD else NOT_YET,
-    )
-
-
-def _probe(load: Load, explained: Explanation) -> ProbeShown:
-    client, quota = explained.client, _answer(load, explained)
-    won = quota.winner
-    assert client is not None
-    return ProbeShown(
-        client=ClientShown(user=client.user, client_id=client.client_id),
-        load=LoadShown(
-            kind=load.kind,
-            topic=load.topic,
-            asked=None if load.kind is Kind.REQUESTS else load.rate,
-            connections=int(load.rate) if load.kind is Kind.REQUESTS else None,
-            warm_seconds=load.warm,
-            seconds=load.seconds,
-        ),
-        quota=QuotaShown(
-            key=quota.key,
-            unit=quota.row.unit,
-            limit=load.limit,
-            level=None if won is None else won.level,
-            entity=None if won is None else won.entity,
-        ),
-        other_quotas={other.key: other.limit for other in _others(load, explained)},
-        of=load,
-        explained=explained,
-    )
-
-
-def _reading(load: Load, reading: Reading) -> ReadingShown:
-    expected = None if load.kind is Kind.REQUESTS else load.expected
-    throttles = reading.throttles
-    return ReadingShown(
-        broker=reading.broker,
-        rate=reading.rate,
-        expected=expected,
-        difference=None if expected is None else verdict.difference(reading, expected),
-        seconds=reading.seconds,
-        thread_ms_per_request=_thread_ms(load, reading),
-        throttled=ThrottledShown(
-            count=throttles.count,
-            mean_ms=throttles.mean_ms,
-            longest_ms=throttles.longest_ms,
-            total_ms=throttles.total_ms,
-        ),
-        verdict=verdict.of(load, reading),
     )
 
 

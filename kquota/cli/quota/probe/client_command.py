@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.errors import Invalid, Refused
 from kquota.measure import counted
@@ -44,20 +44,19 @@ class ClientPlanned(Answer):
             yield from wrapped("topic", f"{self.topic} (temporary). Nothing was created")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BehaviorShown(Part):
-    """The figures of the client, for the JSON document."""
-
-    requests: int
-    responses_throttled: int
-    throttle_ms: int
-    longest_throttle_ms: int
-    throttles_judged: int
-    throttles_broken: int
-    requests_during_throttle: int
-    waited_ms: int
-    longest_wait_ms: int
-    responses_not_read: int
+def _figures(one: ClientBehavior) -> JsonObject:
+    return {
+        "requests": one.requests,
+        "responses_throttled": one.throttled,
+        "throttle_ms": one.throttle_ms,
+        "longest_throttle_ms": one.longest_throttle_ms,
+        "throttles_judged": one.judged,
+        "throttles_broken": one.broken,
+        "requests_during_throttle": one.early,
+        "waited_ms": one.waited_ms,
+        "longest_wait_ms": one.longest_wait_ms,
+        "responses_not_read": one.unread,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +69,10 @@ class ClientJudged(Answer):
     topic: str | None
     client_exit_code: int | None
     verdict: Honors = key(form=lambda found: found.name.lower())
-    figures: BehaviorShown = spread()
-    of: ClientBehavior = hidden()
+    figures: ClientBehavior = spread(_figures)
 
     def text(self) -> Iterator[str]:
-        one = self.of
+        one = self.figures
         yield from wrapped("command", self.command)
         yield from wrapped("requests", f"{one.requests:,}")
         responses = counted(one.throttled, "response")
@@ -85,7 +83,7 @@ class ClientJudged(Answer):
             waits = f". Waits: {one.waited_ms:,} ms in total, longest {one.longest_wait_ms:,} ms"
             yield from wrapped("during", early + (waits if one.early else ""))
         yield ""
-        yield from wrapped("", _conclusion(self.of, self.client_exit_code), indent="")
+        yield from wrapped("", _conclusion(one, self.client_exit_code), indent="")
 
 
 def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
@@ -207,18 +205,6 @@ def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBeh
         topic=topic,
         client_exit_code=exit_code,
         verdict=one.honors,
-        figures=BehaviorShown(
-            requests=one.requests,
-            responses_throttled=one.throttled,
-            throttle_ms=one.throttle_ms,
-            longest_throttle_ms=one.longest_throttle_ms,
-            throttles_judged=one.judged,
-            throttles_broken=one.broken,
-            requests_during_throttle=one.early,
-            waited_ms=one.waited_ms,
-            longest_wait_ms=one.longest_wait_ms,
-            responses_not_read=one.unread,
-        ),
-        of=one,
+        figures=one,
         code=FAILED if exit_code else codes[one.honors],
     )

@@ -6,43 +6,42 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, Part, hidden, key, rounded
+from kquota.cli.output import Answer, JsonObject, each, hidden, key
 from kquota.cli.quota.sentences import wrapped
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.errors import Invalid
 from kquota.probe import ladder
-from kquota.probe.ladder import Held, Ladder, Limit, Operation
+from kquota.probe.ladder import Held, Ladder, Limit, Operation, Step
 from kquota.quota.limits import plain
 from kquota.terms import CONTROLLER_MUTATION_RATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldShown(Part):
-    """The highest `rate` that the controller sustained for topics with `partitions_per_topic` partitions, or None if it
-    sustained no rate.
+def _held(one: Held) -> JsonObject:
+    """Return the highest `rate` that the controller sustained for topics of one size, or null if it sustained none.
 
-    `stopped_at` is the rate that the controller did not sustain, and `why` is the reason. Both are None if it sustained
+    `stopped_at` is the rate that the controller did not sustain, and `why` is the reason. Both are null if it sustained
     all rates. Rates are in mutations per second.
     """
+    return {
+        "partitions_per_topic": one.size,
+        "rate": one.rate,
+        "stopped_at": None if one.stopped is None else one.stopped.rate,
+        "why": None if one.stopped is None else one.stopped.why_not,
+    }
 
-    partitions_per_topic: int
-    rate: float | None
-    stopped_at: float | None
-    why: str | None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepShown(Part):
-    """One operation at one rate. Times are in seconds, rates in mutations per second."""
-
-    operation: Operation
-    partitions_per_topic: int
-    rate: float
-    reached: float = key(form=rounded(3))
-    latency_p95: float = key(form=rounded(4))
-    visibility_lag: float = key(form=rounded(4))
-    holds: bool
+def _step(step: Step) -> JsonObject:
+    """Return one operation at one rate. Times are in seconds, rates in mutations per second."""
+    return {
+        "operation": step.operation,
+        "partitions_per_topic": step.size,
+        "rate": step.rate,
+        "reached": round(step.reached, 3),
+        "latency_p95": round(step.latency, 4),
+        "visibility_lag": round(step.lag, 4),
+        "holds": step.why_not is None,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +71,8 @@ class LimitFound(Answer):
     tenants: int
     overcommit: float
     suggested_per_tenant: float | None
-    held: tuple[HeldShown, ...]
-    steps: tuple[StepShown, ...]
+    held: tuple[Held, ...] = key(form=each(_held))
+    steps: tuple[Step, ...] = key(form=each(_step))
     limit: Limit = hidden()
 
     def text(self) -> Iterator[str]:
@@ -88,27 +87,8 @@ def found(limit: Limit) -> LimitFound:
         tenants=limit.tenants,
         overcommit=limit.overcommit,
         suggested_per_tenant=limit.suggested_per_tenant,
-        held=tuple(
-            HeldShown(
-                partitions_per_topic=one.size,
-                rate=one.rate,
-                stopped_at=None if one.stopped is None else one.stopped.rate,
-                why=None if one.stopped is None else one.stopped.why_not,
-            )
-            for one in limit.held
-        ),
-        steps=tuple(
-            StepShown(
-                operation=step.operation,
-                partitions_per_topic=step.size,
-                rate=step.rate,
-                reached=step.reached,
-                latency_p95=step.latency,
-                visibility_lag=step.lag,
-                holds=step.why_not is None,
-            )
-            for step in limit.steps
-        ),
+        held=limit.held,
+        steps=limit.steps,
         limit=limit,
         code=NOT_YET if limit.suggested is None else DONE,
     )

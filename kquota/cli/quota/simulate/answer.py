@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.formats import printable
-from kquota.cli.output import Answer, Part, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, each, hidden, key, spread
 from kquota.cli.table import aligned
 from kquota.measure import agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.answer import Deploy, Flow
 from kquota.simulate.curve import MOST, Curve
-from kquota.simulate.load import Quotas
-from kquota.simulate.trace import TraceStream
+from kquota.simulate.load import Quotas, Round
+from kquota.simulate.trace import Answered, TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
@@ -32,13 +32,13 @@ _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
-def _quotas(held: Quotas) -> dict[str, object]:
+def _quotas(held: Quotas) -> JsonObject:
     """Return the limit of each simulated key, or null if it has none, and the number of samples in a quota window."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
 
-def _figures(flow: Flow) -> dict[str, object]:
+def _figures(flow: Flow) -> JsonObject:
     """Return the figures of one client. Times are in ms."""
     return {
         "begin_ms": flow.begin,
@@ -60,18 +60,13 @@ def _figures(flow: Flow) -> dict[str, object]:
     }
 
 
-def _cells(curve: Curve) -> dict[str, object]:
+def _cells(curve: Curve) -> JsonObject:
     return {"begin_ms": curve.first * curve.seconds * 1_000, "seconds": curve.seconds, "cells": curve.cells}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundShown(Part):
-    """One request for topics: its time, the accepted topics and mutations, and the wait of the client after it."""
-
-    ms: int
-    topics: int
-    mutations: int
-    wait_ms: int
+def _round(one: Round) -> JsonObject:
+    """Return one request for topics: its time, the accepted topics and mutations, and the wait of the client."""
+    return {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +87,7 @@ class Deployed(Answer):
     ms: int
     next_wait_ms: int
     requests: int
-    rounds: tuple[RoundShown, ...]
+    rounds: tuple[Round, ...] = key(form=each(_round))
     items: Sequence[int] = hidden()
     sought: bool = hidden()
 
@@ -104,8 +99,8 @@ class Deployed(Answer):
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:
             yield f"             and {self.request_percentage:g} % of one thread's time"
-        each = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
-        yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
+        size = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
+        yield f"Load         {counted(self.topics, 'topic')}{size} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
         if self.next_wait_ms:
             yield f"Afterwards   the next request waits {_time(self.next_wait_ms)}"
@@ -113,7 +108,7 @@ class Deployed(Answer):
         yield from _rounds(self.rounds)
         curve = Curve()
         for one in self.rounds:
-            curve.add(one.ms, one.mutations)
+            curve.add(one.at, one.mutations)
         yield from _plot(curve, "mutations")
 
 
@@ -130,10 +125,7 @@ def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, mod
         ms=found.ms,
         next_wait_ms=found.next_wait_ms,
         requests=len(found.rounds),
-        rounds=tuple(
-            RoundShown(ms=one.at, topics=one.admitted, mutations=one.mutations, wait_ms=one.wait_ms)
-            for one in found.rounds
-        ),
+        rounds=found.rounds,
         items=items,
         sought=sought,
     )
@@ -155,12 +147,9 @@ class Streamed(Answer):
         yield from _plot(self.bytes_curve, "bytes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamShown(Part):
-    """One stream of a trace (a connection of a client to a broker), with its result."""
-
-    stream: TraceStream = spread(TraceStream._asdict)
-    flow: Flow = spread(_figures)
+def _stream(one: Answered) -> JsonObject:
+    """Return one stream of a trace (a connection of a client to a broker), with its result."""
+    return {**one.stream._asdict(), **_figures(one.flow)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +159,7 @@ class Traced(Answer):
     ASCII = True
 
     held: Quotas = spread(_quotas)
-    streams: tuple[StreamShown, ...]
+    streams: Sequence[Answered] = key(form=each(_stream))
     bytes_curve: Curve = key(form=_cells)
     mutations_curve: Curve = key(form=_cells)
 
@@ -197,9 +186,9 @@ def _time(ms: int) -> str:
     return human_duration(ms / 1_000)
 
 
-def _rounds(rounds: Sequence[RoundShown]) -> Iterator[str]:
+def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
     rows = [
-        (_time(r.ms), f"{r.topics:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
+        (_time(r.at), f"{r.admitted:,}", f"{r.mutations:,}", _time(r.wait_ms) if r.wait_ms else "")
         for r in rounds[:_ROWS]
     ]
     yield from aligned(rows, ("after", "topics", "mutations", "then waits"))
@@ -228,7 +217,7 @@ def _flow_lines(flow: Flow) -> Iterator[str]:
     yield f"In the long run  {_UNKNOWN if steady is None else human_rate(steady)}"
 
 
-def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
+def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
     flows = [one.flow for one in found]
     begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
     delayed = [flow for flow in flows if flow.delayed]
@@ -250,7 +239,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
         yield f"... and {counted(len(worst) - _ROWS, 'more client')}. --output json shows all clients"
 
 
-def _row(one: StreamShown, begin: int) -> dict[str, object]:
+def _row(one: Answered, begin: int) -> JsonObject:
     flow = one.flow
     assert flow.worst_at is not None
     return {

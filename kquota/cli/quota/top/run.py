@@ -13,7 +13,7 @@ from typing import Final
 from kquota.cli import local_files, world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, worded
 from kquota.cli.options import interval_seconds
-from kquota.cli.output import Answer, Part, Row, hidden, rounded
+from kquota.cli.output import Answer, JsonObject, Row, each, hidden, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.progress import live
 from kquota.cli.quota.metrics_source import MetricsSource
@@ -22,10 +22,8 @@ from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
 from kquota.errors import Unreachable
 from kquota.measure import counted
-from kquota.quota.entity import Entity
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
-from kquota.quota.precedence import Per
 from kquota.quota.usage import BucketUse, Usage, joined, share
 from kquota.terms import BrokerId
 
@@ -34,61 +32,34 @@ _SHARE: Final = rounded(4)
 _MILLISECONDS: Final = rounded(1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseShown(Part):
-    """The use of a bucket on one broker. `share` is the use as a fraction of the limit, or None without a limit. Values
-    that the broker does not report are None.
+def _client(usage: Usage) -> JsonObject:
+    """Return a bucket: its client, its limit and the quota that sets it, and its use on each broker.
+
+    `limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket. `share` is the use as a fraction
+    of the limit, or null without a limit. Values that a broker does not report are null.
     """
-
-    broker: str
-    used: float | None = json_key(form=_RATE)
-    share: float | None = json_key(form=_SHARE)
-    throttle_ms: float | None = json_key(form=_MILLISECONDS)
-    tokens: float | None = json_key(form=_RATE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageShown(Part):
-    """A bucket: its client, its limit and the quota that sets it, and its use on each broker.
-
-    `limit`, `level`, `entity` and `shared_by` are None if no quota limits the bucket.
-    """
-
-    key: str
-    user: str | None
-    client_id: str | None
-    per: Per
-    limit: float | None
-    level: int | None
-    entity: Entity | None
-    shared_by: str | None
-    throttled: bool
-    brokers: tuple[UseShown, ...]
-
-
-def _client(usage: Usage) -> UsageShown:
-    bucket, limit = usage.bucket, usage.limit
-    return UsageShown(
-        key=bucket.key,
-        user=bucket.user,
-        client_id=bucket.client_id,
-        per=bucket.per,
-        limit=limit,
-        level=usage.level,
-        entity=usage.entity,
-        shared_by=usage.shared_by,
-        throttled=usage.throttled,
-        brokers=tuple(
-            UseShown(
-                broker=one.broker,
-                used=one.used,
-                share=share(one, limit),
-                throttle_ms=one.throttle_ms,
-                tokens=one.tokens,
-            )
+    bucket = usage.bucket
+    return {
+        "key": bucket.key,
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "per": bucket.per,
+        "limit": usage.limit,
+        "level": usage.level,
+        "entity": usage.entity,
+        "shared_by": usage.shared_by,
+        "throttled": usage.throttled,
+        "brokers": [
+            {
+                "broker": one.broker,
+                "used": _RATE(one.used),
+                "share": _SHARE(share(one, usage.limit)),
+                "throttle_ms": _MILLISECONDS(one.throttle_ms),
+                "tokens": _RATE(one.tokens),
+            }
             for one in usage.readings
-        ),
-    )
+        ],
+    }
 
 
 def _line(usage: Usage) -> Sequence[str]:
@@ -150,7 +121,7 @@ class TopClients(Answer):
 
     brokers: tuple[str, ...]
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    clients: tuple[Usage, ...] = json_key(form=lambda clients: tuple(map(_client, clients)))
+    clients: tuple[Usage, ...] = json_key(form=each(_client))
     most: int = hidden()
 
     def text(self, width: int | None = None) -> Iterator[str]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kquota.cli import confirmation, lost_brokers, move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, say
 from kquota.cli.output import Answer, key
 from kquota.cli.suggestion import suggested
-from kquota.cli.throttle.changes import Pending, cleared_of, difference, lists_first, pending, remaining
+from kquota.cli.throttle.changes import cleared_of, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
 from kquota.cli.throttle.throughput import unread
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, KquotaError, Refused
 from kquota.measure import agreeing
 from kquota.reassign.run import Owner, Purpose, Run
 from kquota.reassign.throttle_writes import Restoration, clear_dead
 from kquota.settings import change
 from kquota.settings.change import Change
+from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, THROTTLE_RATES, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle.port import Ports
@@ -33,7 +34,7 @@ class Cleared(Answer):
 
     dry_run: bool
     restored: tuple[Change, ...] = key("given_back")
-    pending: tuple[Pending, ...]
+    pending: Mapping[Setting, KquotaError] = key(form=pending)
     cleared_brokers: tuple[BrokerId, ...] = ()
 
     def text(self) -> Iterator[str]:
@@ -92,7 +93,7 @@ def _cleared(
     return Cleared(
         dry_run=options.dry_run,
         restored=restoration.restored,
-        pending=pending(restoration.pending),
+        pending=restoration.pending,
         cleared_brokers=tuple(dead),
         notes=(*notes, *remaining(restoration, done, again)),
         code=code,

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Final
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, Part, Row, key, spread
+from kquota.cli.output import Answer, JsonObject, Row, hidden, key, plain
 from kquota.cli.suggestion import suggested
-from kquota.cli.throttle.changes import Pending, pending
+from kquota.cli.throttle.changes import pending
 from kquota.errors import KquotaError
 from kquota.list_text import few, named_brokers
 from kquota.measure import counted
@@ -92,28 +92,6 @@ def _to_the_second(time: datetime | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueFound(Part):
-    """A value of a finding. `first_seen` is None if it is unknown, or if `--fix` cannot remove the value."""
-
-    setting: Setting = spread()
-    value: str
-    first_seen: datetime | None = key(form=_to_the_second)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingShown(Part):
-    """A finding, like `kquota.throttle.standing.Finding`."""
-
-    rule: str
-    where: str
-    what: str
-    effect: str
-    do: str
-    fixable: bool
-    values: tuple[ValueFound, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
     """The findings of doctor, and the values that `--fix` would remove, removed, or could not remove.
 
@@ -121,10 +99,11 @@ class Examination(Answer):
     `cleared_brokers` were unknown, and `--fix` removed them.
     """
 
-    findings: tuple[FindingShown, ...]
+    found: tuple[Finding, ...] = hidden()
+    findings: Sequence[JsonObject]
     planned: tuple[Change, ...] = ()
     fixed: tuple[Change, ...] = ()
-    pending: tuple[Pending, ...] = ()
+    pending: Mapping[Setting, KquotaError] = key(form=pending)
     unread_brokers: tuple[int, ...] = ()
     cleared_brokers: tuple[int, ...] = ()
     unread_topics: tuple[str, ...] = ()
@@ -133,16 +112,16 @@ class Examination(Answer):
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
     def text(self) -> Iterator[str]:
-        for one in self.findings:
-            yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {one.do}"
+        for one in self.found:
+            yield f"{one.rule}: {one.where}: {one.what}; {one.effect}. Do: {DO[one.remedy](one)}"
 
     def needs(self) -> Iterator[str]:
         """Yield the same lines as `text`, because every finding needs action."""
         yield from self.text()
 
     def rows(self) -> Iterator[Row]:
-        for one in self.findings:
-            yield [one.rule, one.where, one.what, one.effect, one.do, "yes" if one.fixable else "no"]
+        for one in self.found:
+            yield [one.rule, one.where, one.what, one.effect, DO[one.remedy](one), "yes" if one.fixable else "no"]
 
 
 def summary(
@@ -181,27 +160,12 @@ def examination(
     Otherwise, it is 0.
     """
     first = {} if sightings is None else sightings.first
-    findings = (
-        FindingShown(
-            rule=one.rule,
-            where=one.where,
-            what=one.what,
-            effect=one.effect,
-            do=DO[one.remedy](one),
-            fixable=one.fixable,
-            values=tuple(
-                ValueFound(setting=setting, value=value, first_seen=first.get(setting, {}).get(value))
-                for setting, values in one.values.items()
-                for value in values
-            ),
-        )
-        for one in found
-    )
     return Examination(
-        findings=tuple(findings),
+        found=tuple(found),
+        findings=[_finding(one, first) for one in found],
         planned=tuple(planned),
         fixed=tuple(fixed),
-        pending=pending(undone or {}),
+        pending=undone or {},
         notes=(*notes, *_hidden(hidden)),
         unread_brokers=tuple(unread),
         cleared_brokers=tuple(cleared),
@@ -210,6 +174,27 @@ def examination(
         closing_notes=(summary(found, unread, unread_topics, hidden),),
         code=NOT_YET if found or undone or unread or unread_topics or hidden else DONE,
     )
+
+
+def _finding(one: Finding, first: Mapping[Setting, Mapping[str, datetime]]) -> JsonObject:
+    """Return a finding. `first_seen` is null if it is unknown, or if `--fix` cannot remove the value."""
+    return {
+        "rule": one.rule,
+        "where": one.where,
+        "what": one.what,
+        "effect": one.effect,
+        "do": DO[one.remedy](one),
+        "fixable": one.fixable,
+        "values": [
+            {
+                **plain(setting),
+                "value": value,
+                "first_seen": _to_the_second(first.get(setting, {}).get(value)),
+            }
+            for setting, values in one.values.items()
+            for value in values
+        ],
+    }
 
 
 def _hidden(topics: Sequence[str]) -> Iterator[str]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET, worded
-from kquota.cli.output import Answer, key
-from kquota.cli.throttle.changes import Pending, lists_first, pending, remaining
+from kquota.cli.output import Answer, JsonObject, spread
+from kquota.cli.throttle.changes import lists_first, pending, remaining
 from kquota.errors import KquotaError
 from kquota.list_text import named_brokers
 from kquota.settings.change import Change
-from kquota.terms import BrokerId, TopicPartition
+from kquota.terms import BrokerId
 from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 
 
@@ -31,20 +31,26 @@ class ThrottleSet(Answer):
         return lists_first(self.changes)
 
 
+def _document(seen: BrokerRecovery) -> JsonObject:
+    return {
+        "run": None if seen.run is None else seen.run.id,
+        "done": seen.done,
+        "behind": seen.behind,
+        "changes": seen.changes,
+        "given_back": seen.restoration.restored,
+        "pending": pending(seen.restoration.pending),
+        "unlimited": seen.unlimited,
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovering(Answer):
-    """One check of a returning broker, like `kquota.throttle.set_and_clear.BrokerRecovery`."""
+    """One check of a returning broker."""
 
-    run: str | None
-    done: bool
-    behind: tuple[TopicPartition, ...]
-    changes: tuple[Change, ...]
-    restored: tuple[Change, ...] = key("given_back")
-    pending: tuple[Pending, ...]
-    unlimited: tuple[BrokerId, ...]
+    seen: BrokerRecovery = spread(_document)
 
     def text(self) -> Iterator[str]:
-        return lists_first((*self.restored, *self.changes))
+        return lists_first((*self.seen.restoration.restored, *self.seen.changes))
 
 
 def throttle_set(
@@ -89,15 +95,4 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     notes = tuple(remaining(seen.restoration)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync for all its partitions, and no throttle of this command is set",)
-    return Recovering(
-        run=None if seen.run is None else seen.run.id,
-        done=seen.done,
-        behind=seen.behind,
-        changes=seen.changes,
-        restored=seen.restoration.restored,
-        pending=pending(seen.restoration.pending),
-        unlimited=seen.unlimited,
-        closing_notes=notes,
-        code=DONE if seen.done else NOT_YET,
-        interim=not last,
-    )
+    return Recovering(seen=seen, closing_notes=notes, code=DONE if seen.done else NOT_YET, interim=not last)

@@ -1,4 +1,7 @@
-"""The explanation of `move plan --balance-log-dirs` on stderr: the cost and the time of the plan, and two tables."""
+"""`move plan --balance-log-dirs`: the plan and its rollback, and the explanation of the plan on stderr.
+
+The explanation has the cost and the time of the plan, and two tables. The JSON document also has its values.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,62 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kquota.cli.contract import say
-from kquota.cli.move.cordons import cordon_notes
-from kquota.cli.move.log_dir_time import time_lines
-from kquota.cli.move.plan.explanation import FIRST, percent, share_of_least, show, then
-from kquota.cli.move.plan.plan_file import UNSAVED, saving
+from kquota.cli.move.cordons import cordon_notes, cordons_shown
+from kquota.cli.move.log_dir_time import time_lines, time_shown
+from kquota.cli.move.plan.answer import MovePlan, band_shown, disk_shown, least_shown, left_shown
+from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
+from kquota.cli.output import JsonObject, plain
+from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_bytes
 from kquota.pace.log_dir_copy import LogDirPace
-from kquota.placement.log_dir_balance import LogDirMove, LogDirsPlanned
+from kquota.placement.log_dir_balance import LogDirChange, LogDirGoal, LogDirMove, LogDirsPlanned
 from kquota.sizes.replica import Cordon
 
 _NAMED: Final = 5
+
+
+def _move(move: LogDirMove) -> JsonObject:
+    return {**plain(move.partition), "size": move.size, "source": move.source, "destination": move.destination}
+
+
+def _log_dir(change: LogDirChange) -> JsonObject:
+    shares = [change.share(grown) for grown in (0, change.incoming, change.after - change.before)]
+    return {
+        "log_dir": change.path,
+        "closed": change.closed,
+        "before": {"replicas": change.replicas_before, "bytes": change.before},
+        "after": {"replicas": change.replicas_after, "bytes": change.after},
+        "incoming": change.incoming,
+        "disk": disk_shown(change.disk, *shares),
+    }
+
+
+def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
+    """Return the answer for one broker. `pace` is the pace of the plan's copies.
+
+    In the document, `plan`, `rollback` and `time` are null if no replica moves. `ratio` is as in `move_plan`.
+    """
+    plan, rollback = (found.plan, found.rollback) if found.moves else (None, None)
+    values = {
+        "sizes": "the live cluster",
+        "broker": found.broker,
+        "plan": plan_document(plan),
+        "rollback": plan_document(rollback),
+        "bytes": found.bytes,
+        "least": least_shown(found.least),
+        "ratio": found.least.ratio(found.bytes),
+        "band": band_shown(found.band),
+        "disk_limit": float(goal.disk_limit),
+        "moves": list(map(_move, found.moves)),
+        "log_dirs": list(map(_log_dir, found.dirs)),
+        "left": list(map(left_shown, found.left)),
+        "cordoned": cordons_shown(cordons),
+        "time": time_shown(pace) if found.moves else None,
+    }
+    return MovePlan(plan=plan, values=values)
 
 
 def explain_log_dirs(

@@ -1,1 +1,0 @@
-"""The option `--balance-log-dirs` of `move plan`."""
