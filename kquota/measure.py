@@ -165,7 +165,7 @@ def human_bytes(size: float, digits: int = 3) -> str:
 
 
 def size_in_full(size: float) -> str:
-    """Format a size for people, and exactly in whole bytes, rounded up.
+    """Format a size for people, and in whole bytes, rounded up.
 
     >>> size_in_full(12_345_678), size_in_full(1)
     ('12.3 MB (12345678 bytes)', '1 B (1 byte)')

@@ -52,7 +52,7 @@ class Share:
 
     @property
     def left(self) -> float | None:
-        """The rate that remains for copies: `flows` - `keep_up`. It can be negative."""
+        """The rate that remains for copies: `flows` - `keep_up`. It can be negative. None if `keep_up` is unknown."""
         return None if self.keep_up is None else self.flows - self.keep_up
 
     @property

@@ -43,6 +43,8 @@ class Disk:
 class Broker:
     """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
 
+    `rack` is None if the broker has no rack, or if its rack is unknown, as for a dead broker. `cordon` is None if no
+    log dir of the broker is cordoned.
     If some log dirs of the broker are cordoned, new replicas must fit on `open_disk`, the volumes of the other log
     dirs. `open_disk` is None if it is unknown or `cordon` is None.
     """

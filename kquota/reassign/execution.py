@@ -13,7 +13,6 @@ from kquota.errors import (
     Incomplete,
     KquotaError,
     NextStep,
-    Parameter,
     Refused,
     StepFor,
     Unknown,
@@ -72,13 +71,15 @@ def carry_out(
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves start (KIP-73).
 
-    Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
-    waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted. A move
-    of a later wave waits while it has a `guard.obstacle`. Before a later wave, `noted` adds readings to the run. Each
-    wait for the next wave is inside a `between` block, in which other processes may change the run. `wait` replaces the
-    clock's sleep in this block. Moves between log dirs start last, because a broker creates a submitted replica only
-    after a while. kquota waits at most `timeout` seconds until these moves begin. If `--execute` is repeated,
-    running moves are not submitted again.
+    Returns when all moves are submitted, or when another process has ended the run. If `--execute` is repeated, running
+    moves are not submitted again. A move of a later wave waits while it has a `guard.obstacle`. Moves between log dirs
+    start last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds
+    until these moves begin.
+
+    `report` receives messages about waiting partitions and the reasons to wait. While `hold_back` returns a reason, no
+    further wave is submitted. Before a later wave, `noted` adds readings to the run. Each wait for the next wave is
+    inside a `between` block, in which other processes may change the run. `wait` replaces the clock's sleep in this
+    block.
 
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
@@ -212,8 +213,8 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
 def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Call `_next`. After an error, earlier waves keep moving under their throttle.
 
-    Busy and Incomplete do not change. Unknown also names the next steps. Any other error becomes Incomplete, which
-    names the next steps.
+    Busy and Incomplete are raised unchanged. Unknown is raised with the next steps. Any other error becomes Incomplete,
+    which names the next steps.
     """
     try:
         return _next(world, run, obstacles)
@@ -306,9 +307,9 @@ def _handed_over(
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
-        what = "the throttle stays set" if run.taken else "the run stays open"
+        stands = "the throttle stays set" if run.taken else f"run {run.id} stays open"
         raise Incomplete(
-            (begun, f"; {what} until ", Parameter("verify"), " finds that all moves have ended"),
+            (begun, f"; {stands}. ", *_go_on(run)),
             done=started,
             undone=[str(name) for name in refused],
         )

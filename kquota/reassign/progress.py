@@ -48,8 +48,8 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
 def led_by_others(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], alive: Collection[BrokerId]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions with the replicas of the plan whose leader is not the preferred one, the first replica,
-    although this replica is in sync and its broker is alive.
+    """Return the partitions that have their planned replicas, but are not led by the first of them (the preferred
+    leader), although it is in sync and its broker is alive.
     """
     return tuple(
         name

@@ -65,7 +65,8 @@ def recover(
     """Continue an interrupted run, and restore the throttle of moves that have ended. While `hold_back` returns a
     reason, no wave after the first one starts.
 
-    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
+    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move. Raises the errors of
+    `carry_out` and `verify`.
     """
     runs.update(run)
     execution = carry_out(prepared, report, dirs, hold_back=hold_back)

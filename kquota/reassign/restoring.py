@@ -133,7 +133,7 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether `now` shows nothing that only this run set."""
+    """Return whether `now` shows none of the values that only this run set. They may become visible later."""
     if not taken.setting.is_list:
         return not others and now == taken.prior and now not in taken.ours
     only = set(taken.ours) - {entry for other in others for entry in other.ours}
@@ -160,11 +160,11 @@ def _readable(
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return the values that an unfinished run holds for a rate after the run of `taken` has ended.
+    """Return what an unfinished run holds for a rate after the run of `taken` has ended.
 
-    `other` are the values that the unfinished run held before. The result also includes the values of the ended run,
-    even if `now` is another value, because a stale read does not show the last write. For a list, the result is
-    `other`.
+    `other` is what the unfinished run held before. If only the ended run has set the current value `now`, the result
+    has the `prior` of the ended run, otherwise the `prior` of `other`. Its `ours` has the values of both runs, whatever
+    `now` is, because a stale read does not show the last write. For a list, the result is `other`.
     """
     if taken.setting.is_list:
         return other

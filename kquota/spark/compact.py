@@ -29,10 +29,10 @@ _ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "parti
 def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     """Write the waiting snapshots of `listing` as two tables, `folder/replicas` and `folder/brokers`.
 
-    `files` has the snapshots. Returns the number of rows in the table of replicas.
+    `files` has the snapshots. Return the number of rows in the table of replicas.
 
     Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
-    snapshots.
+    snapshots. In this case, `folder` contains a table that must not be used.
     """
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)
@@ -57,8 +57,8 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     if found := seen.get["first"]:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
     if found := twice.get["first"]:
-        where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
-        raise Invalid(f"a snapshot lists {where} twice. Move the snapshot out of the history and try again")
+        where = f"snapshot of {found['time']}: {found['topic']}-{found['partition']} on broker {found['broker']}"
+        raise Invalid(f"{where} is listed twice. Move the snapshot out of the history and try again")
     replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")

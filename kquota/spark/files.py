@@ -24,6 +24,7 @@ from kquota.text_file import is_folder, looking_at
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
+"""The assumed size of a file elsewhere, in bytes."""
 USAGE_FILES: Final = "usage-*.parquet"
 """The name pattern of files of compacted days. Each file has at most one row for a quota bucket on a broker."""
 

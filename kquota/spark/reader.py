@@ -100,9 +100,10 @@ class Reader:
     ) -> DataFrame:
         """Return the `columns` of the Parquet files that match `pattern` in the batches of histories.
 
-        Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name.
-        Raises Refused if files to send are too large or pyarrow is missing, and Invalid if they cannot be read. The
-        message begins with `given_in`. With `elsewhere`, the operator can instead give a path that Spark itself reads.
+        A column that a file lacks is null. Local files are sent to a remote engine, which would otherwise fail or read
+        its own folder of the same name. Raises Refused if files to send are too large or pyarrow is missing, and
+        Invalid if they cannot be read. The message begins with `given_in`. With `elsewhere`, the message of Refused
+        also suggests a path that Spark itself can read.
         """
         from pyspark.sql import functions as F
 
@@ -188,7 +189,7 @@ class Reader:
         return self.objects(name, map(json.dumps, rows), schema)
 
     def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
-        """Return a table from rows that are already JSON objects."""
+        """Return a table from rows that are already JSON objects. `name` is the same as in `table`."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name

@@ -37,12 +37,12 @@ class FlowReading:
 class MeasuredFlow:
     """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
 
-    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
-    `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
-    PartitionBytesInRate. `lags` has the total lag of each partition. `keep_up` is the follower traffic from each
-    broker, which a leader counts but does not delay (KAFKA-4313): the write rate of each partition that the broker
-    leads as a listed replica, once for each in-sync follower. `behind` is the same sum for out-of-sync followers, which
-    are delayed.
+    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker. They
+    cover only listed replicas. `lag` is the SumReplicaLag of each broker, and `lags` has the total lag of each
+    partition. Both cover all followers of partitions with a listed replica. `bytes_in` is PartitionBytesInRate.
+    `keep_up` is the follower traffic from each broker, which a leader counts but does not delay (KAFKA-4313): the write
+    rate of each partition that the broker leads as a listed replica, once for each in-sync follower. `behind` is the
+    same sum for out-of-sync followers, which are delayed.
     """
 
     seconds: float
@@ -112,8 +112,8 @@ class Starved:
     """A leader throttle that leaves little or nothing for catching up: KIP-73's condition IN < T is not met, or in-sync
     followers use over half of the rate.
 
-    `keep_up` goes to in-sync followers, and `behind` is written to partitions with out-of-sync followers. Both are in
-    bytes per second. `hopeless` is true if the out-of-sync followers can never catch up.
+    `rate` is the leader rate. `keep_up` is the follower traffic of in-sync followers. `behind` is the rate that
+    out-of-sync followers need for new data alone. All three are in bytes per second.
     """
 
     broker: BrokerId
@@ -123,13 +123,18 @@ class Starved:
 
     @property
     def hopeless(self) -> bool:
-        """True if the throttle leaves nothing for catching up: IN >= T (KIP-73)."""
+        """True if the throttle leaves nothing for catching up: IN >= T (KIP-73).
+
+        If there are out-of-sync followers, they can never catch up.
+        """
         return self.keep_up + self.behind >= self.rate
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     """Return the brokers whose in-sync followers use over half of the leader rate, and those whose out-of-sync
     followers can never catch up.
+
+    A broker is left out if its leader rate is not set or if a value is unknown.
     """
     found = []
     for broker in standing.brokers:

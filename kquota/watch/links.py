@@ -43,24 +43,24 @@ class LinkState:
 
 
 class LinkEnd(NamedTuple):
-    """A broker as the leader or as the destination of links, of all moves together."""
+    """A broker as the leader or as the destination of its links in all moves."""
 
     side: ThrottleSide
     broker: BrokerId
 
     @classmethod
     def sending(cls, leader: BrokerId) -> LinkEnd:
-        """Return the leader of links."""
+        """Return the broker as the sending end of links."""
         return cls(ThrottleSide.LEADER, leader)
 
     @classmethod
     def receiving(cls, destination: BrokerId) -> LinkEnd:
-        """Return the destination of links."""
+        """Return the broker as the receiving end of links."""
         return cls(ThrottleSide.FOLLOWER, destination)
 
 
 def link_ends(link: WatchedLink) -> Iterator[LinkEnd]:
-    """Yield the destination, and the leader if there is one."""
+    """Yield the ends of the link: the destination, and the leader if there is one."""
     yield LinkEnd.receiving(link.destination)
     if link.leader is not None:
         yield LinkEnd.sending(link.leader)
@@ -104,7 +104,7 @@ def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Wa
 def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Collection[WatchedLink]:
     """Return the links of the submitted copies that lack bytes, or whose missing bytes are unknown.
 
-    Between two waves, return the links `before`, so that the time between waves counts as part of the earlier wave.
+    Between two waves, return `before`, so that the time between the waves counts as part of the earlier wave.
     """
     going: set[WatchedLink] = set()
     waiting = False
@@ -154,7 +154,7 @@ def fair(
 
 
 def end_limits(throttles: Mapping[WatchedLink, BrokerRates]) -> dict[LinkEnd, float]:
-    """Return the throttle rate of each end of links that a throttle limits."""
+    """Return the throttle rate of each link end, in bytes per second. An end without a known throttle is left out."""
     found: dict[LinkEnd, float] = {}
     for link, limits in throttles.items():
         if link.leader is not None and limits.leader is not None:

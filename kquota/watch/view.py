@@ -56,9 +56,11 @@ class DestinationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
-    """One move. `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither
-    moving nor waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still
-    copied between the log dirs of their broker, or whose broker does not answer.
+    """One move. The values are in bytes, bytes per second and seconds. None means unknown, never 0.
+
+    `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither moving nor
+    waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still copied between
+    the log dirs of their broker, or whose broker does not answer.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
     move ends earlier, and None if the move has ended or its end is unknown or not predicted yet.

@@ -210,7 +210,8 @@ class RecordUnshared(Answer):
 def _asked(topic: str, removal: Removal) -> tuple[str, str]:
     """Return a line about what kquota deletes or removes, and the question for the confirmation."""
     if removal.topic:
-        return f"kquota deletes topic {topic}. Hosts then see only their own runs", "delete the topic?"
+        others = f"Other hosts that have used it refuse to write until {suggested('record unshare')} runs there"
+        return f"kquota deletes topic {topic}. {others}", "delete the topic?"
     missing = f"topic {topic} does not exist. kquota"
     if removal.marker:
         return f"{missing} deletes the znode /kquota/record, which names this topic", "delete the znode?"
@@ -231,7 +232,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
     if asks:
         confirmation.must_have_terminal()
     with world.record(options.connection, options.state_dir) as at:
-        removal = at.removal()
+        removal = at.unshare(dry_run=True)
         if asks and (removal.topic or removal.marker or removal.memory):
             line, question = _asked(at.topic, removal)
             say(line)

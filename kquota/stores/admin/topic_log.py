@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from kquota.errors import Refused, Unknown, Unreachable
+from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.deadline import Deadline
-from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
+from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
-from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
 """The time limit of a call in seconds. After this time, the call fails.
@@ -55,7 +54,7 @@ class WireLog:
 
     @property
     def identity(self) -> str:
-        return printed(self._partition.topic_id) or ""
+        return printed_id(self._partition.topic_id) or ""
 
     def read(self) -> Sequence[Item]:
         self._catch_up(Deadline(self._wire, self._seconds))
@@ -136,8 +135,8 @@ class WireLog:
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`.
 
-        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, and the other
-        errors of `PartitionLog.fetch`.
+        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, Refused for a
+        damaged batch, and the other errors of `PartitionLog.fetch`.
         """
         empty = 0
         while True:
@@ -154,7 +153,8 @@ class WireLog:
             if empty >= _EMPTY_FETCHES and found.end > self._position >= least:
                 break
             if empty and deadline.over:
-                raise Unreachable(f"topic {self._partition.name}: its leader shows no records up to offset {least}")
+                late = f"did not return all records up to offset {least} before the deadline"
+                raise Unreachable(f"topic {self._partition.name}: its leader {late}")
             if empty:
                 time.sleep(_PAUSE_SECONDS)
         self._verified = now()
@@ -185,5 +185,6 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     if not found.topic_id.int:
         raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
-        raise Refused(f"topic {name} has {len(found.partitions)} partitions, and the shared record needs one")
+        problem = f"topic {name} has {len(found.partitions)} partitions, but the shared record needs exactly one"
+        raise Refused(f"{problem}. Give another topic with ", Parameter("record"))
     return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)

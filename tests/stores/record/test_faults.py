@@ -12,8 +12,7 @@ from kquota.errors import Refused, Unknown, Unreachable
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
-from kquota.stores.admin.deadline import Deadline
-from kquota.stores.admin.partition import Fetched
+from kquota.stores.admin.partition import Deadline, Fetched
 from kquota.stores.admin.topic_log import WireLog, find
 from kquota.stores.state.log import Forbidden, Stale
 from tests.stores.record.contract import entries
