@@ -6,9 +6,8 @@ sends it the lines or rows of these files.
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import human_bytes
 from kquota.spark.failure import answered, cause
-from kquota.spark.files import Files, is_elsewhere
+from kquota.spark.files import Files, is_elsewhere, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -227,15 +226,9 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
 
 def _rows(files: Files) -> Iterator[_Row]:
     for link in files.names:
-        path = files.folder / link
-        packed = path.suffix == ".gz"
-        try:
-            with gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig") as file:
-                for line in file:
-                    yield link, line.rstrip("\n")
-        # Unpacking and decoding raise four kinds of errors.
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise Invalid(f"{files.name(link)}: cannot be read: {error}") from error
+        with unpacked(files.folder / link, files.name(link)) as file:
+            for line in io.TextIOWrapper(file, "utf-8-sig"):
+                yield link, line.rstrip("\n")
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kquota.measure import total
 from kquota.settings.rates import bytes_per_second
-from kquota.sizes.replica import LogDir
+from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -23,16 +23,14 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log end offset, the size in bytes and the first offset on disk of each replica, as far as brokers reported
-    them.
-
-    `at` is the time of the reading, in seconds of a monotonic clock.
-    """
+    """The log of each replica whose log end a broker reported, at a time in seconds of a monotonic clock (`at`)."""
 
     at: float
-    ends: Mapping[ReplicaId, int]
-    sizes: Mapping[ReplicaId, int]
-    starts: Mapping[ReplicaId, int]
+    logs: Mapping[ReplicaId, Replica]
+
+    def end(self, replica: ReplicaId) -> int | None:
+        """Return the log end offset of a replica, or None if it is unknown."""
+        return log.end_offset if (log := self.logs.get(replica)) is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +56,14 @@ class MeasuredFlow:
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
-    """Return one reading of the logs that the brokers reported. Future replicas are left out. `ends` and `sizes` lack
-    replicas without a reported log end, and `starts` lacks replicas without a reported first offset on disk.
-    """
-    ends: dict[ReplicaId, int] = {}
-    sizes: dict[ReplicaId, int] = {}
-    starts: dict[ReplicaId, int] = {}
-    for log_dir in log_dirs:
-        for replica in log_dir.replicas:
-            if not replica.future and replica.end_offset is not None:
-                ends[replica.partition, log_dir.broker] = replica.end_offset
-                sizes[replica.partition, log_dir.broker] = replica.size
-            if not replica.future and replica.local_start_offset is not None:
-                starts[replica.partition, log_dir.broker] = replica.local_start_offset
-    return FlowReading(at=at, ends=ends, sizes=sizes, starts=starts)
+    """Return one reading of the logs that the brokers reported. Future replicas are left out."""
+    logs = {
+        (replica.partition, log_dir.broker): replica
+        for log_dir in log_dirs
+        for replica in log_dir.replicas
+        if not replica.future and replica.end_offset is not None
+    }
+    return FlowReading(at=at, logs=logs)
 
 
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
@@ -166,30 +158,32 @@ def _rates(
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
+        leader = None if now.leader is None else second.logs.get((name, now.leader))
         for broker in now.replicas:
-            if (name, broker) in first.ends and (name, broker) in second.ends:
-                came = _bytes((name, broker), now.leader, first, second)
+            before, after = first.logs.get((name, broker)), second.logs.get((name, broker))
+            if before is not None and after is not None:
+                came = _bytes(before, after, leader, leads=broker == now.leader)
                 rates[name, broker] = None if came is None else came / seconds
     return rates
 
 
-def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, second: FlowReading) -> float | None:
+def _bytes(before: Replica, after: Replica, leader: Replica | None, *, leads: bool) -> float | None:
     """Return the bytes that were added to the log of one replica, or None if the size of an offset is unknown."""
-    from_offset = first.ends[replica]
-    if replica[1] != leader:
+    assert before.end_offset is not None and after.end_offset is not None
+    from_offset = before.end_offset
+    if not leads:
         # A new replica of a tiered topic skips the offsets that are only in remote storage (KIP-405).
-        from_offset = max(from_offset, second.starts.get(replica, 0))
-    offsets = second.ends[replica] - from_offset
+        from_offset = max(from_offset, after.local_start_offset or 0)
+    offsets = after.end_offset - from_offset
     if offsets <= 0:  # a follower that truncates its log shows no new bytes
         return 0.0
-    more = second.sizes[replica] - first.sizes[replica]
-    if more > 0 and replica in first.starts and first.starts[replica] == second.starts.get(replica):
+    more = after.size - before.size
+    if more > 0 and before.local_start_offset is not None and before.local_start_offset == after.local_start_offset:
         return float(more)
-    led = None if leader is None else (replica[0], leader)
-    if led is None or led not in second.ends or led not in second.starts:
+    if leader is None or leader.end_offset is None or leader.local_start_offset is None:
         return None
-    held, size = second.ends[led] - second.starts[led], second.sizes[led]
-    return offsets * size / held if held > 0 and size > 0 else None
+    held = leader.end_offset - leader.local_start_offset
+    return offsets * leader.size / held if held > 0 and leader.size > 0 else None
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
@@ -197,10 +191,10 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
-        end = None if now.leader is None else second.ends.get((name, now.leader))
+        end = None if now.leader is None else second.end((name, now.leader))
         for broker in now.replicas:
             if broker != now.leader:
-                own = second.ends.get((name, broker))
+                own = second.end((name, broker))
                 lags[name, broker] = None if end is None or own is None else max(0, end - own)
     return lags
 
