@@ -393,8 +393,8 @@ def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submi
             world.execute()
     message = str(raised.value)
     assert re.search(
-        r" has submitted 1 partition, and the throttle stays set\. resuming run \S+ continues it, and aborting run \S+ "
-        r"undoes it$",
+        r" has submitted 1 partition, and the throttle stays set\. resuming run \S+ continues the run, and "
+        r"aborting run \S+ undoes it$",
         message,
     )
     assert "\n" not in message
