@@ -653,7 +653,7 @@ def test_a_recreated_topic_is_not_part_of_the_run(world: World) -> None:
     found = world.verify()
     assert (found.verdict, found.notes) == (
         Progress.ELSEWHERE,
-        ("topic t was deleted and created again after the run began: kquota leaves it unchanged",),
+        ("topic t was deleted and created again after the run began. kquota leaves the new topic unchanged",),
     )
     assert {setting for setting in world.cluster.configs if setting.kind == "topic"} == {LEADERS, FOLLOWERS}
     assert world.open_runs() == 0
