@@ -126,7 +126,8 @@ def _truststore(pem: bytes, where: str) -> bytes:
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
     except ImportError as error:
         raise Refused(
-            f"cannot convert the certificates of {where} for Java without `cryptography`. Install it with: {INSTALL}"
+            f"{where}: kquota cannot convert the certificates for Java without `cryptography`. Install it with: "
+            f"{INSTALL}"
         ) from error
     certificates = []
     with warnings.catch_warnings():

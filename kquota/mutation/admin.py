@@ -158,6 +158,6 @@ def _results(
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
         return Unreachable(
-            f"topic {one.mutation.topic} was not sent, because an earlier request got no answer or the timeout passed"
+            f"topic {one.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
         )
     return one.error

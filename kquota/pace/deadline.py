@@ -35,7 +35,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
-    each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
+    each = "" if len(waves) == 1 else f" each of its {len(waves)} waves"
     too_short = Refused(
         f"{seconds:g} s is too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
         "throttle. Allow more time"

@@ -145,7 +145,7 @@ def prepare_again(
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(
-        f"topic {topic} was deleted after the run began: kquota leaves a new topic of this name unchanged"
+        f"topic {topic} was deleted after the run began. kquota leaves a new topic of this name unchanged"
         for topic in sorted(deleted)
     )
     return replace(prepared, notes=(*notes, *prepared.notes))

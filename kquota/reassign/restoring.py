@@ -215,8 +215,8 @@ def unchanged_rates(run: Run, now: Mapping[Setting, str | None], others: Sequenc
     client has changed it. A rate that another unfinished run holds has no note.
     """
     return tuple(
-        f"{taken.setting} is now {'unset' if value is None else value}, because another client changed it "
-        f"after run {run.id} set it: kquota leaves it unchanged"
+        f"{taken.setting} is now {'unset' if value is None else value}, because another client changed the rate "
+        f"after run {run.id} set it. kquota leaves the rate unchanged"
         for taken, value, theirs in _readable(run, now, others)
         if not (taken.setting.is_list or theirs)
         and value != taken.prior

@@ -311,7 +311,7 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
     else:
         restoration, lost = restore_run(world, run, close=not waiting), ()
     notes = tuple(
-        f"topic {topic} was deleted and created again after the run began: kquota leaves it unchanged"
+        f"topic {topic} was deleted and created again after the run began. kquota leaves the new topic unchanged"
         for topic in recreated_topics
     )
     return replace(_of_restoration(restoration, run=run, waiting=waiting, notes=notes), lost=lost)

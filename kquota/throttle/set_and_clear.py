@@ -198,7 +198,7 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
         now |= {change.setting: change.after for change in changes}
         done += changes
         unread = [setting for setting in run.held if setting not in now]
-        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}. A dry run does not ask the KRaft controllers"))
+        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}, and a dry run does not ask the KRaft controllers"))
     return Restoration(restored=tuple(done), pending=pending)
 
 

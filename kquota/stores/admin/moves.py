@@ -111,7 +111,7 @@ class WireMoves(WireSettings):
         try:
             answer = ask_controller(self._wire, request)
         except Unreachable as error:
-            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
+            raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if answer.error_code:
             words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
             raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)

@@ -58,7 +58,7 @@ class WireReplicaDirs:
         absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
-                lost = Unknown(f"{answer}; it is unknown whether this broker moves its replicas")
+                lost = Unknown(f"{answer}. It is unknown whether this broker moves its replicas")
                 errors |= {(name, broker): lost for name in asked[broker]}
                 continue
             codes = {

@@ -47,7 +47,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
         if not was_sent(request, error):
             raise
         step = StepFor(NextStep.SHOW_USER, user)
-        raise Unreachable(error, "; the change may have been written. Check with ", step) from error
+        raise Unreachable(error, ". The change may have been written. Check with ", step) from error
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:

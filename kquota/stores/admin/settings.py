@@ -139,7 +139,7 @@ class WireSettings(WireConfigs):
             errors |= _written({setting: (DELETE, None) for setting in seen if now[setting] == ""}, self._altered)
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"kquota removed its entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
+                why = f"kquota removed entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
@@ -195,7 +195,7 @@ def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError) -
         return answer
     if isinstance(answer, KquotaError):
         # The broker answered a moment ago, so this request may have reached the broker.
-        return Unknown(f"{answer}; the change may have been written")
+        return Unknown(f"{answer}. The change may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None

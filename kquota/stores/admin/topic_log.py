@@ -127,7 +127,7 @@ class WireLog:
 
     def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
         if maybe:
-            return Unknown(f"{reason}; it is unknown whether the record was written")
+            return Unknown(f"{reason}. It is unknown whether the record was written")
         if sent.code in (0, OUT_OF_ORDER):
             return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
         return Unreachable(f"{reason}. Nothing was appended")

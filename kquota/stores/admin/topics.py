@@ -122,7 +122,9 @@ class WireTopics:
             )
         names = [one.topic for one in mutations if isinstance(one, Deletion)]
         if self._validate_only:
-            raise Refused(f"topic {names[0]}: Kafka cannot check a deletion without the deletion. Nothing was sent")
+            raise Refused(
+                f"topic {names[0]}: Kafka cannot validate a deletion without deleting the topic. Nothing was sent"
+            )
         return DeleteTopicsRequest(
             topic_names=names,
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],

@@ -212,7 +212,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"cannot write {path}: {error.strerror}. The history is unchanged")
+    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged")
 
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -232,7 +232,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
+        raise Invalid(f"{directory}: the folder cannot be created: {error.strerror}") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
@@ -245,5 +245,5 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             for line in lines:
                 chunks.write(line.encode() + b"\n")
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror}. Nothing was saved") from error
+        raise Refused(f"{path}: cannot be written: {error.strerror}. Nothing was saved") from error
     return path

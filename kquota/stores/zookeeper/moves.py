@@ -168,7 +168,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         try:
             created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
         except Unreachable as error:
-            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
+            raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
             return refused

@@ -175,7 +175,7 @@ def test_a_batch_that_was_never_sent_is_unreachable(stage: Stage) -> None:
 def test_a_batch_that_may_have_arrived_is_unknown(stage: Stage, fault: Fault) -> None:
     log = stage.log(SHORT)
     stage.lossy.always = fault
-    with pytest.raises(Unknown, match="it is unknown whether"):
+    with pytest.raises(Unknown, match="It is unknown whether"):
         log.append([("a", b"1")])
 
 
