@@ -201,6 +201,7 @@ def test_controllers_set_configs_but_do_not_list_them(
         assert controllers.kquota("--describe", *short).out == described(kind, name, *lines)
         ran = controllers.kquota("--alter", *short, "--delete-config", keys)
         assert (ran.code, ran.out) == (0, done)
+    assert controllers.kquota("--describe", *short) == Ran(0, described(kind, name), "")
     ran = controllers.kquota("--describe", "--entity-type", kind)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"kquota: error: controllers do not list {kind}. ")

@@ -47,7 +47,7 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         elif everything and not _is_unread(at, resource):
             found = {resource: actions.entries(configs, resource)}
         else:
-            found = _existing(configs, resource)
+            found = _existing(configs, resource, listed=at.controllers is None or at.bootstrap is not None)
     if resource is not None and resource not in found and _is_unread(at, resource):
         raise Refused(
             f"{resource}: the configs are unknown, because a controller shows only its own configs. Use "
@@ -69,10 +69,13 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     )
 
 
-def _existing(configs: Configs, resource: Resource) -> Described:
-    """Describe one resource. Return {} for a missing group or subscription, for which brokers report only defaults."""
+def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
+    """Describe one resource. Return {} for a missing group or subscription, for which brokers report only defaults.
+
+    If the resources cannot be `listed`, because controllers do not list them, a missing one counts as existing.
+    """
     found = configs.describe([resource])
-    named_freely = resource.kind in (GROUPS, CLIENT_METRICS)
+    named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)
     if named_freely and not any(entry.dynamic for entry in found.get(resource, ())):
         return found if resource in configs.resources(resource.kind) else {}
     return found

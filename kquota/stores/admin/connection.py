@@ -360,9 +360,9 @@ def was_sent(request: Any, error: Unreachable) -> bool:
 
 
 def kafka_error(code: int, message: str | None) -> str:
-    """Return a broker's error as one phrase: its name, its code and the broker's message, if any."""
+    """Return a broker's error as one phrase: its name, its code and the broker's message, if any, without a full stop."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
-    return f"{name} ({code})" + (f": {message}" if message else "")
+    return f"{name} ({code})" + (f": {message.removesuffix('.')}" if message else "")
 
 
 def _metadata_version(answer: Any) -> int:
