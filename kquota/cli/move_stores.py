@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Why a command that writes locks the cluster, and how it treats another holder of the lock.
+    """The lock of a command that writes. `doing` is the command, as other commands report it.
 
     With `patient`, the command waits up to one lease to see whether the heartbeat of the holder has stopped. With
     `take_over`, it takes the lock even from a holder that may be alive. `cautious` is as for `Choice`. With `later`,

@@ -90,7 +90,10 @@ def planned(
 
 
 def still_unhealthy(unsettled: Sequence[TopicPartition], settle: float) -> str:
-    """Return why kquota stopped between two batches: partitions that were not healthy again after `settle` seconds."""
+    """Return the reason why kquota stopped between two batches.
+
+    The partitions in `unsettled` were unhealthy or had no new leader `settle` seconds after a batch.
+    """
     return (
         f"{agreeing(len(unsettled), 'partition', 'is', 'are')} still unhealthy {human_duration(settle)} after a batch, "
         f"without a new leader or with an out-of-sync replica ({few(unsettled, _SHOWN)})"
@@ -112,9 +115,11 @@ def _lines(
 
 
 def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAnswer]:
-    """Run the command.
+    """Elect the leaders, and yield the results. A dry run only yields the planned elections.
 
     Raises Invalid for a missing option and for options that cannot be combined, with Kafka's message if Kafka has one.
+    Raises Refused for a partition that does not exist. After an error during the elections, yields the results so far,
+    and then raises the error.
     """
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)

@@ -58,7 +58,10 @@ def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsShown(Answer):
-    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions are sorted."""
+    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions are sorted.
+
+    `brokers` has each broker with its log dirs. The list is empty if the broker reported no log dir.
+    """
 
     VERSION = None
     SEPARATORS = (",", ":")
@@ -75,7 +78,7 @@ class LogDirsShown(Answer):
 
 
 def run(options: LogDirsOptions) -> Answer:
-    """Run the action.
+    """Return the sizes, the path of the new snapshot, or the paths of compacted snapshots that can be deleted.
 
     Raises Invalid unless exactly one action is given, and for an option that the action does not accept. Raises Refused
     for an unknown broker.

@@ -43,7 +43,7 @@ def log_dir_settings(connection: Connection, works: Iterable[LogDirWork]) -> wor
 
 
 def paced(work: LogDirWork, throttle: int | None, settings: world.BrokerSettings) -> LogDirPace:
-    """Return the pace under `throttle`, in bytes per second. None stands for the throttle that is set on the broker."""
+    """Return the pace under `throttle`, in bytes per second. None means the throttle that is set on the broker."""
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,
@@ -65,7 +65,10 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
 
 
 def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
-    """Yield a line with the expected time of one broker's copies. The line begins with `heading`."""
+    """Yield a line with the expected time of one broker's copies. The line begins with `heading`.
+
+    If the time is unknown or the copies never end, the line says so and gives the reason.
+    """
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"

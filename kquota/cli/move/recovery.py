@@ -35,6 +35,8 @@ from kquota.terms import BrokerId, TopicPartition
 class RunRecovered(Part):
     """A run that was continued or undone, with its verification or the answer of a dry run.
 
+    `started` has the partitions whose moves this command started, and is empty in a dry run.
+
     `elections` is None without `--elect-leaders`, in a dry run, and if a replica is not back yet.
     """
 
@@ -67,7 +69,7 @@ class Recovered(Answer):
 
 
 def resume(options: ResumeOptions) -> Recovered:
-    """Continue the selected runs, by default all open runs.
+    """Continue the selected runs, by default all open runs. A dry run only returns the changes.
 
     Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
     terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
@@ -77,7 +79,7 @@ def resume(options: ResumeOptions) -> Recovered:
 
 
 def abort(options: AbortOptions) -> Recovered:
-    """Undo the selected run, by default the only open run.
+    """Undo the selected run, by default the only open run. A dry run only returns the changes.
 
     Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
     with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
@@ -134,7 +136,7 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What the operator saw before the confirmation: the ids of the runs, and whether kquota takes over a lock."""
+    """The confirmed action: the ids of the runs that the operator saw, and whether kquota takes over a lock."""
 
     runs: frozenset[str] = frozenset()
     takes: bool = False
@@ -143,9 +145,10 @@ class _Shown:
 def _must_agree(
     at: world.Where, options: RecoveryOptions, verb: str, plan: Plan | None, lost: Sequence[BrokerId]
 ) -> _Shown | None:
-    """Without `--yes`, ask before an abort on a terminal, and before every command with `--take-over`. Return what was
-    shown, or None if no confirmation is necessary. If there is neither a run to show nor a lock to take over, do not
-    ask.
+    """Ask the operator to confirm, and return the confirmed action, or None if no confirmation is necessary.
+
+    Without `--yes`, an abort on a terminal and every command with `--take-over` need a confirmation. If there is
+    neither a run to show nor a lock to take over, kquota does not ask, and the result has no runs.
 
     Raises Refused for any answer except yes, and if a check of a selected run fails. Raises Invalid for `--take-over`
     without a terminal. Also raises the errors of `_chosen`.
@@ -219,7 +222,7 @@ def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
 def _checked_waves(
     at: world.Where, run: Run, prepared: Prepared, *, force: bool
 ) -> Iterator[tuple[Prepared, Callable[[], str | None]]]:
-    """Yield the prepared run, and a function that returns why no further wave may start, as in `move run`.
+    """Yield the prepared run, and a function that returns the reason why no further wave may start, or None.
 
     Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. If it is bad, the
     run submits nothing at first. With `force`, which `--gone` implies, partitions that are already unhealthy do not

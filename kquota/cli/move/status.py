@@ -20,7 +20,7 @@ from kquota.watch.view import WatchedMoveView
 
 
 def _writer(owner: Owner | None) -> JsonObject | None:
-    """Return the process that began a run, or that last wrote its record."""
+    """Return the JSON of the process that began a run or last wrote its record. None means not recorded."""
     if owner is None:
         return None
     return {"user": owner.user, "host": owner.host, "pid": owner.pid, "since": owner.since}
@@ -30,8 +30,8 @@ def _writer(owner: Owner | None) -> JsonObject | None:
 class OpenRun:
     """An open run. `done` is the number of its partitions that are in place, and `record` is where it is recorded.
 
-    `view` is None if the bytes of its moves are unknown. `running_here` is true if the process that began the run is
-    known to run on this host.
+    `view` is None if the reading of the moves does not contain the run. `running_here` is true if the process that
+    began the run is known to run on this host.
     """
 
     of: Run
@@ -43,14 +43,17 @@ class OpenRun:
 
     @property
     def least_seconds(self) -> float | None:
-        """A lower bound on the time left. It is None if no copy is running, if a running copy is not throttled, if its
-        missing bytes are unknown, or if the run is paused.
+        """A lower bound on the time left, in seconds. None if no copy is running, or if the run is paused.
+
+        It is also None if a running copy has no known throttle rate, or if its missing bytes are unknown.
         """
         return None if self.view is None or self.of.paused else self.view.least_seconds
 
     def document(self) -> JsonObject:
-        """Return the JSON. Sizes are in bytes, and rates in bytes per second. null means unknown or not recorded, but
-        for `throttle` it means no throttle. `broker_rates` are the rates that differ from the throttle of the run.
+        """Return the JSON. Sizes are in bytes, rates in bytes per second, and times in seconds.
+
+        null means unknown or not recorded, but for `throttle` it means no throttle. `least_seconds_left` is also null
+        if there is no lower bound. `broker_rates` are the rates that differ from the throttle of the run.
         """
         run, view, stamp = self.of, self.view, self.of.stamp
         return {
@@ -132,7 +135,7 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Show the open runs. The exit code is 8 if a run of a move is open, or if some runs cannot be read."""
+    """Return the open runs. The exit code is 8 if a run of a move is open or some runs cannot be read, otherwise 0."""
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
         # Read the lock before the cluster. A command holds the lock from the record of a run until its first wave is

@@ -165,7 +165,10 @@ def _moment(text: str, now: datetime) -> datetime:
 
 @dataclass(slots=True, kw_only=True)
 class DuePace:
-    """Implements `MovePace`: sets the throttle that meets a deadline, or the throttle for the time of day."""
+    """Implements `MovePace`: sets the throttle that meets a deadline, or the throttle for the time of day.
+
+    `changed` is the monotonic time of the last change in seconds, or None if there was no change.
+    """
 
     setter: RateSetter
     rules: PaceRules
@@ -193,7 +196,7 @@ class DuePace:
         self.clock.sleep(seconds)
 
     def _wanted(self, move: WatchedMoveView, rate: ByteRate) -> ByteRate | None:
-        """Return the throttle that applies now, or None if the time left is unknown."""
+        """Return the throttle that applies now. None if neither the time left nor a throttle rate is known."""
         moment = self.clock.now()
         if self.rules.days is not None:
             return self.rules.days.at(moment.astimezone().time())

@@ -64,8 +64,9 @@ def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, Byte
 
 @dataclass(slots=True)
 class ScratchRemoval:
-    """The removal of the scratch topic at the end. A failure does not hide the result of the command, but sets `code`,
-    the exit code.
+    """The removal of the scratch topic at the end. `code` is 1 if the removal failed, otherwise 0.
+
+    A failed removal does not hide the result of the command.
     """
 
     code: int = DONE
@@ -194,7 +195,12 @@ def _times(exporters: world.UsageReader) -> tuple[list[BrokerTimes], str | None]
 
 @dataclass(slots=True, kw_only=True)
 class ProtectedPace:
-    """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast."""
+    """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast.
+
+    `since` is the monotonic time at which the current window began, in seconds. `in_sync` has the last known in-sync
+    replicas. `unreported` is the reason why the metrics are incomplete, or None. `reported` has the reasons that were
+    printed since the last change of the throttle. `unread` is true if a note about unread groups was printed.
+    """
 
     setter: RateSetter
     runs: Runs

@@ -48,7 +48,10 @@ class MovePace(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSetter:
-    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of `--reason`, if given."""
+    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of `--reason`, if given.
+
+    With `force`, kquota does not check whether the copies can catch up under the new throttle.
+    """
 
     connection: Connection
     state_dir: Path | None

@@ -21,8 +21,10 @@ from kquota.terms import ReplicaId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
-    """Stop the running moves of the plan, and restore the throttle unless `--preserve-throttles` is given. A dry run
-    only returns the moves to stop.
+    """Stop the running moves of the plan, and restore the throttle unless `--preserve-throttles` is given.
+
+    A dry run only returns the moves to stop. Raises Invalid for an invalid plan or timeout. Without `--force`, raises
+    Refused if too few replicas would stay in sync. Also raises the errors of `cancel`.
     """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
@@ -101,7 +103,10 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves."""
+    """Return the answer. Its exit code is that of `log_dirs_code`, or 8 if a throttle is unknown or not restored yet.
+
+    Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves.
+    """
     found = done.verification
     left = found.pending or found.unknown or found.unread
     return Cancelled(done=done, notes=notes, code=log_dirs_code(done.log_dirs) or (NOT_YET if left else DONE))

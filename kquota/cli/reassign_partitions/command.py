@@ -182,7 +182,10 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The time limit of the whole command. Only `--verify` has one. A bare number is milliseconds."""
+        """The time limit of the whole command, with its unit. None without `--verify` or `--timeout`.
+
+        A bare number in `--timeout` is milliseconds.
+        """
         if not self.verify or self.timeout is None:
             return None
         return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout

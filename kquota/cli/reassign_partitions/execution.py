@@ -31,7 +31,7 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
     """Start the moves of the plan, and report where the rollback plan is recorded. A dry run only returns the changes.
 
     Without `plan`, read the plan of the options. Raises Invalid for invalid options or an invalid plan, and Refused if
-    a check of the plan fails.
+    a check of the plan fails. Also raises the errors of `carry_out`. The exit code is that of `log_dirs_code`.
     """
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan or plan_option.plan(at, options)

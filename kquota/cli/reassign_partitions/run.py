@@ -35,7 +35,10 @@ _BOTH: Final = "Please don't specify both --bootstrap-server and --bootstrap-con
 
 
 def run(options: ReassignOptions) -> Answer | Generator[Answer]:
-    """Run the given action. Raises Invalid, mostly in Kafka's words, for options that cannot be combined."""
+    """Run the given action, and return its answer.
+
+    Raises Invalid, mostly in Kafka's words, for options that cannot be combined. Also raises the errors of the action.
+    """
     asked = _action(options)
     at = world.where(options.connection, alone=_BOTH)
     if at.zookeeper is not None:

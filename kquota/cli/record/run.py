@@ -78,8 +78,10 @@ def share(options: ShareOptions) -> RecordShared:
 
 
 def _condition(found: Condition | None) -> JsonObject | None:
-    """Return the state of the record. `writer` and the values after it are null if the record cannot be used. `writer`
-    is also null if no command is writing.
+    """Return the JSON of the record's state, or None if the topic does not exist.
+
+    `writer` and the values after it are null if the record cannot be used. `writer` is also null if no command is
+    writing.
     """
     if found is None:
         return None
@@ -134,7 +136,10 @@ def status(options: StatusOptions) -> RecordStatus:
 
 
 def answer(topic: str, found: Condition | None) -> RecordStatus:
-    """Return the answer of `record status`. `found` is None if the cluster has no shared record."""
+    """Return the answer of `record status`. `found` is None if the cluster has no shared record.
+
+    The exit code is 0 if the record exists and has no problem, otherwise 8.
+    """
     if found is None:
         none = f"this cluster has no shared record (no topic {topic}). Create one: {suggested('record share')}"
         return RecordStatus(topic=topic, record=None, notes=(none,), code=NOT_YET)

@@ -175,7 +175,7 @@ def _drift(seconds: float | None) -> str:
 
 
 def _limit(to: DestinationView) -> str:
-    """Return the throttle rate as text, or `none` if no throttle limits the copies."""
+    """Return the throttle rate as text: `none` if no throttle limits the copies, and `unknown` if this is unknown."""
     if to.throttled is None:
         return UNKNOWN
     return "none" if to.throttle is None else human_rate(to.throttle)
@@ -198,8 +198,9 @@ def answer(
     """Return one reading as an answer. With `restores`, the answer leaves out leftover throttles and open runs, because
     the command restores and ends them.
 
-    The exit code is 8 if moves are running, if the answer has a leftover throttle or an open run, or if `unknown` is
-    true because some runs cannot be read. Otherwise, it is 1 if replicas are not those of the plan, or else 0.
+    The exit code is 8 if moves are running, or if the answer has a leftover throttle or an open run. It is also 8 with
+    `unknown`, which means that some runs cannot be read. Otherwise, it is 1 if replicas are not those of the plan, or
+    else 0.
     """
     moves = found.view.moves
     going = [move.run for move in moves if not move.ended]
@@ -225,7 +226,7 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
-    """Return how commands select the move of a symptom: by its run, and by the file of the plan.
+    """Return the run and the plan's file, with which suggested commands select the move of a symptom.
 
     `going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
     `run` belongs to one of these moves, so its run is known only if there is exactly one.

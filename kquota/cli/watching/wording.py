@@ -54,7 +54,7 @@ class SymptomShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveNamed:
-    """How suggested commands select a move: by its run, or by the file of its plan. Each is None if it is unknown."""
+    """A move for suggested commands, which select it by its run or by the file of its plan. None means unknown."""
 
     run: str | None
     plan: str | None

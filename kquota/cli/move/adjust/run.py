@@ -34,6 +34,8 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     """Change the throttle of the selected run once or until the move ends, or pause or continue the run.
 
+    With `--deadline`, `--between` or `--protect`, yields the readings of the move. Otherwise, returns the changes.
+
     Raises Invalid for an invalid value, for options that do not fit together, and if several runs are open but none is
     selected. Raises Refused if the run is not open, and if a check fails.
     """

@@ -200,8 +200,9 @@ def ahead(found: Outlook) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesUsed(Part):
-    """The source of the sizes (log-dirs, history or cluster), its file names, and the brokers and completeness of the
-    sizes (`health`).
+    """The source of the sizes (log-dirs, history or cluster), and its file names.
+
+    `health` has the brokers in the sizes, and the number of rows that were left out.
     """
 
     source: str

@@ -44,7 +44,8 @@ SAMPLE: Final = "sample"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
     """The options as values. `by_hand` and `by_file` (by file name) come from `--bytes-in`. Times are in seconds, sizes
-    in bytes, rates in bytes per second. None means that an option is not given.
+    in bytes, rates in bytes per second. `cluster` is the cluster id of a history. None means that an option is not
+    given.
     """
 
     log_dirs: tuple[str, ...]

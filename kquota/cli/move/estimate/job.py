@@ -80,8 +80,9 @@ def calculated(
     """Calculate the sums of a move. `split` divides the move into waves, and None means no waves. With `detailed`, also
     calculate the values that only a report shows.
 
-    Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark cannot finish, if the plan
-    names dead brokers of a live cluster, or if a partition of the plan has neither a known nor an assumed size.
+    Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark cannot finish, or if the
+    plan names dead brokers of a live cluster. Also raises Refused if a partition of the plan has neither a known nor an
+    assumed size.
     """
     with ExitStack() as stack:
         on_stage = stack.enter_context(stages())

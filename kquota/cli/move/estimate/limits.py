@@ -32,8 +32,8 @@ class EstimateLimits:
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> EstimateLimits:
     """Parse the limits.
 
-    Raises Invalid for an invalid rate, time or percentage. Also raises Invalid if neither a throttle nor a deadline is
-    given, or if `--max-impact` is given without `--nic`.
+    Raises Invalid for an invalid rate, time or percentage, and for a `--max-impact` of 0. Also raises Invalid if
+    neither a throttle nor a deadline is given, or if `--max-impact` is given without `--nic`.
     """
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")

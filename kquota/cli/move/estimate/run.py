@@ -42,10 +42,11 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate, write the report if one is requested, and for a live cluster record the expected time.
+    """Yield the estimate, and write the report if one is requested.
 
-    Raises Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes, does
-    not fit on the disks, or breaks a limit.
+    For a JSON plan and a live cluster, first record the expected time, to compare it with the actual time later. Raises
+    Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes, does not fit
+    on the disks, or breaks a limit.
     """
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)

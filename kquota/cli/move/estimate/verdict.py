@@ -79,7 +79,7 @@ class MoveVerdict:
 
 
 def why_empty(window: Window) -> str:
-    """Return the bounds that leave no possible throttle: the upper bound, and the lower bound if one is known."""
+    """Return the error for limits that leave no possible throttle. It names the upper and any lower bound."""
     most, least = window.most, window.least
     assert most is not None
     highest, lowest = rates_or_unknown(most.rate, None if least is None else least.rate)
@@ -97,7 +97,7 @@ def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
 
 
 def why_late(verdict: MoveVerdict) -> str:
-    """Return the missed deadline, the expected time, and how to meet the deadline if that is possible."""
+    """Return the error for a missed deadline: the time that the move takes, and the next step."""
     seconds, enough = verdict.judged.seconds, verdict.within
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:

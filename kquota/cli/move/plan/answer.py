@@ -18,7 +18,7 @@ from kquota.terms import BrokerId
 
 
 def least_shown(least: Least) -> JsonObject:
-    """Return the lower bound on the bytes of every plan that reaches the goal, and its terms."""
+    """Return the lower bound on the bytes of every plan that reaches the goal, and its terms, in bytes."""
     return {"bytes": least.bytes, "forced": least.forced, "lack": least.lack, "excess": least.excess}
 
 
@@ -28,9 +28,9 @@ def band_shown(band: BalanceBand | None) -> JsonObject | None:
 
 
 def disk_shown(disk: Disk | None, before: float | None, worst: float | None, after: float | None) -> JsonObject | None:
-    """Return the disk space of a broker or of one of its log dirs in bytes, and its used fractions. None means unknown.
+    """Return the disk space of a broker or log dir in bytes, and its used fractions before, at worst and after.
 
-    The worst case is the moment when all copies are done and no old replica is deleted yet.
+    None means unknown. The worst case is the moment when all copies are done and no old replica is deleted yet.
     """
     if disk is None:
         return None

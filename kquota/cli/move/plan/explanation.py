@@ -138,8 +138,8 @@ def _touched(share: BrokerChange) -> bool:
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
     """Yield the remarks on the plan: first the partitions that do not reach the goal, with the reasons.
 
-    Then come the band, drained brokers that keep replicas, cordoned log dirs, internal topics that are left out, and,
-    if replicas move for `--add` or `--balance`, the number of leaders that move.
+    Then come the band, drained brokers that keep replicas, cordoned log dirs, and internal topics that are left out.
+    If replicas move for `--add` or `--balance`, the last remark is the number of leaders that move.
     """
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
@@ -264,8 +264,8 @@ def plan_file(output: Output) -> str | None:
     """Return the path of the file that receives the plan from stdout. For a file below the current folder, the path is
     relative to this folder.
 
-    Return None if stdout is not a regular file, if the system does not show the path of the file, or if `output` is a
-    format that contains more than the plan.
+    Return None if stdout is not a regular file, or if the system does not show its path. Also return None if `output`
+    is a format that contains more than the plan.
     """
     if not output.for_people:
         return None

@@ -25,6 +25,8 @@ _ROWS: Final = 20
 def run(options: ReportOptions) -> RunsListed | RunReport:
     """Return the report of one run, or the list of recorded runs. Runs without a move are left out.
 
+    With `--report`, also write the report as a page. For the list, the exit code is 1 if a recorded run cannot be read.
+
     Raises Invalid for `--report` without a run or with an unusable path. Raises Refused for a run that is unknown,
     unreadable or without a move. Also raises Refused if the page cannot be written or a library for it is missing.
     """
@@ -56,7 +58,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
 
 
 def page(answer: RunReport) -> str:
-    """Return the whole page. Equal answers give the same page."""
+    """Return the report as an HTML page. Equal answers give the same page."""
     both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
     return (
         environment(__package__, [moment])

@@ -57,9 +57,10 @@ class ClusterHealth:
         self._before = found
 
     def trouble(self) -> str | None:
-        """Return why no further wave should start, or None if no other partition is unhealthy.
+        """Return the reason why no further wave should start, or None if no partition outside the plan is unhealthy.
 
-        The reading is at most `_EVERY_SECONDS` old. An unknown state is also a reason.
+        Partitions that `must_be_good` ignored do not count. An unknown state is also a reason. The reading is at most
+        `_EVERY_SECONDS` old.
         """
         if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:
             self._reason = self._trouble()
@@ -99,9 +100,9 @@ def must_be_the_only_move(prepared: Prepared) -> None:
 def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
     """Raise Refused if a partition that the run is going to move has fewer replicas in sync than min.insync.replicas.
 
-    If all its replicas are in sync, a partition passes even if it has fewer of them. It also passes if the move only
-    adds replicas or replaces replicas that are not in sync, because such a move repairs it. A continued run is not
-    checked again. `ClusterHealth` checks the partitions outside the plan.
+    If all its replicas are in sync, a partition passes even if it has fewer of them. It also passes if the move keeps
+    all in-sync replicas, for example because it only adds replicas. A partition without a leader passes as well. A
+    continued run is not checked again. `ClusterHealth` checks the partitions outside the plan.
     """
     found = prepared.found
     if prepared.known is not None:
@@ -129,7 +130,9 @@ def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
 
 
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
-    """Raise Refused if the copies do not fit on the disks of a broker. Ignore disks and sizes that are unknown.
+    """Raise Refused if the copies do not fit on the disks of a broker.
+
+    Moves that are already submitted do not count, and neither do disks and sizes that are unknown.
 
     Log dirs with the same total and usable bytes may share one disk. Like `move estimate`, only warn if the copies do
     not fit in this case, but fit on separate disks.

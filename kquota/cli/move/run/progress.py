@@ -68,8 +68,9 @@ class RunProgress:
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Do a step of the pace, and return True. If the step fails, warn, drop the pace, and return False, because the
-        move can continue under the throttle that is set.
+        """Do a step of the pace, and return True. If the step fails, warn, drop the pace, and return False.
+
+        The move then continues under the throttle that is set.
         """
         try:
             work()

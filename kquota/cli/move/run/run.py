@@ -79,10 +79,11 @@ class _TroubleError(Exception):
 
 
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
-    """Run the whole move.
+    """Run the whole move. A dry run only returns the changes.
 
     Before anything is written, raises Invalid for options that do not fit together, and Refused if a check fails. Also
-    raises the errors of `--execute` and `--verify`.
+    raises the errors of `--execute` and `--verify`. The exit code is 1 if kquota undid the move, if a leader was not
+    elected, or if a scratch topic may remain. Otherwise, it is as for `verified`.
     """
     followed = rules(options.pacing, options.connection)
     throttle = rates.any_throttle(options.throttle, "--throttle")
@@ -216,8 +217,8 @@ def _checked(
 ) -> tuple[Prepared, Pace | None]:
     """Return the prepared moves and their expected pace. The pace is None with `--force`, and if it is unknown.
 
-    Raises the errors of `prepare`. Without `--force`, raises Refused if other moves are running, a partition has too
-    few replicas in sync, a disk is too small, or a copy can never catch up.
+    Raises the errors of `prepare`. Without `--force`, raises Refused if other moves are running, or if a partition has
+    too few replicas in sync. It also raises Refused if a disk is too small, or if a copy can never catch up.
     """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
@@ -289,7 +290,9 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
 def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
-    """Wait until no partition of the plan moves. Each check restores the throttle of moves that have ended.
+    """Wait until no partition of the plan moves, and return the last verification.
+
+    Each check restores the throttle of moves that have ended.
 
     Raises _TroubleError if `health` finds damage. Raises Unreachable, or Unknown for an unconfirmed write, only if no
     check has succeeded for `_PATIENCE` seconds, because brokers restart during long moves.

@@ -46,6 +46,8 @@ def run(options: ClearOptions) -> Cleared:
     """Restore the throttle of the selected runs, or remove every throttle. A dry run only returns the changes.
 
     Raises Invalid for options that cannot be combined, and if a confirmation is necessary but there is no terminal.
+    Raises Refused if the run of `--run` is not an open throttle run, if a broker of `--gone` is alive, or if the
+    operator does not confirm. Raises Conflict if a throttle changed before the confirmation.
     """
     if options.everything and options.run is not None:
         raise Invalid("give --run or --all, not both")

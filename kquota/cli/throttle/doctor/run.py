@@ -25,7 +25,8 @@ def run(options: DoctorOptions) -> Examination:
     """Find problems with throttles. With `--fix`, also remove leftovers, or in a dry run only return them.
 
     Raises Invalid for an option that needs `--fix` if `--fix` is not given, for an invalid time, and if a confirmation
-    is necessary but there is no terminal.
+    is necessary but there is no terminal. With `--fix`, raises Refused if kquota cannot read all runs, or if the
+    operator does not confirm. Raises Conflict if a throttle changed before the confirmation.
     """
     for option, given in (
         ("--older-than", options.older_than is not None),

@@ -19,7 +19,7 @@ from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
 class ThrottleSet(Answer):
     """The changes that kquota made, or would make in a dry run.
 
-    `record` is the place where the run is recorded, or None if no run is recorded.
+    `record` is the place where the run is recorded. `run` and `record` are None if no run is recorded.
     """
 
     run: str | None
@@ -91,7 +91,10 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """Return the answer for one check. Another check follows, unless this is the `last` one."""
+    """Return the answer for one check. Another check follows, unless this is the `last` one.
+
+    The exit code is 8 if replicas are out of sync or a value is not restored yet, otherwise 0.
+    """
     notes = tuple(remaining(seen.restoration)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync for all its partitions, and no throttle of this command is set",)

@@ -56,8 +56,11 @@ class _Asked:
 
 
 def run(options: SetOptions) -> Answer | Generator[Answer]:
-    """Set a throttle, follow a returning broker, or change the rate of a run. Raises Invalid for a missing or invalid
-    option, and for options that cannot be combined.
+    """Set a throttle, follow a returning broker, or change the rate of a run. A dry run only returns the changes.
+
+    For a returning broker, yields an answer for each check. Raises Invalid for a missing or invalid option, and for
+    options that cannot be combined. Raises Refused for an unknown topic, broker or run, and if a check fails. Also
+    raises the errors of `set_and_clear.bring` and `set_and_clear.adjust`.
     """
     seconds = checks.seconds_of(options.sample)
     asked = _Asked(
@@ -86,7 +89,7 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
 
 
 def _check(asked: _Asked, options: SetOptions) -> None:
-    """Raise Invalid for options that cannot be combined."""
+    """Raise Invalid for options that cannot be combined, and if the target or the rate is missing."""
     of_run = options.run is not None or options.reassignment_json_file is not None
     others = (options.recovering, options.run, options.reassignment_json_file)
     selects = asked.selects and not (of_run and not (asked.topics or asked.all_topics or asked.all_brokers))

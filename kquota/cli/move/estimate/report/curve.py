@@ -27,9 +27,9 @@ class ThrottleCurve:
     """The curve: ascending throttles in bytes per second, each with its time in seconds (`points`).
 
     `seconds` is the time under `throttle`, or None if the move never finishes. `never` is the largest throttle that is
-    too small. It is None if a write rate is unknown, and the times then assume no writes. The plot ends at `widest` and
-    `longest`, and contains `deadline` (None if it is not given or outside the plot) and `bounds` (label, bytes per
-    second). `beyond` names the limits outside the plot.
+    too small. It is None if a write rate is unknown, and the times then assume no writes. The plot ends at the throttle
+    `widest` and the time `longest`. It contains `bounds` (label, bytes per second) and `deadline` (in seconds, or None
+    if it is not given or outside the plot). `beyond` names the limits outside the plot.
     """
 
     throttle: ByteRate

@@ -45,7 +45,7 @@ _FUNCTIONS: Final = (
 
 
 def page(ticket: Ticket) -> str:
-    """Return the whole page. Equal tickets give the same page."""
+    """Return the report as an HTML page. Equal tickets give the same page."""
     answer = ticket.answer
     moves = bool(answer.pace.shares)
     return (

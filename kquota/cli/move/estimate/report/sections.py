@@ -80,9 +80,7 @@ class Carried:
 
 
 def stored(ticket: Ticket) -> Stored:
-    """Return the plot of stored bytes, the number of brokers in the plot and of all brokers, the size of the smallest
-    disk, and whether the disks are too large for the plot.
-    """
+    """Return the plot of the stored bytes, and the values that describe it (see `Stored`)."""
     held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
