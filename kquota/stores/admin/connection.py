@@ -360,7 +360,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
 
 
 def kafka_error(code: int, message: str | None) -> str:
-    """Return a broker's error as one phrase: its name, its code and the broker's message, if any, without a full stop."""
+    """Return a broker's error as one phrase: its name, its code and, if any, its message without a full stop."""
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({code})" + (f": {message.removesuffix('.')}" if message else "")
 
