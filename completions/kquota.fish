@@ -678,7 +678,7 @@ O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with Zo
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 O	kquota throttle doctor	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota throttle doctor	--fix	once	flag	Remove throttles that no run holds and no move can use
-O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again in each later check, for example 1h
+O	kquota throttle doctor	--older-than	once	free	With --fix: remove only leftover throttles that doctor first found at least this long ago (for example 1h) and has found in every check since
 O	kquota throttle doctor	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle doctor	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle doctor	--state-dir	once	folders	Folder for the run journals

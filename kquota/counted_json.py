@@ -63,7 +63,10 @@ _BLANKS: Final = re.compile(_BLANK)
 
 
 class _Walk:
-    """One pass through JSON text. It decodes short values with few levels as a whole, and all others item by item."""
+    """One pass through JSON text, which counts the memory of the values.
+
+    It decodes a list or an object item by item if it is long or has many levels, and every other value as a whole.
+    """
 
     def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
         self._text = text

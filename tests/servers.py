@@ -49,12 +49,14 @@ _RUNNING: Final[list[Sandbox]] = []
 _FEW: Final = 100
 """A number of notifications that delays no broker."""
 _PATIENCE: Final = 120.0
+_LEADERS_STAY: Final = {"auto.leader.rebalance.enable": "false"}
+"""Only tests elect leaders. By default, the controller elects preferred leaders every 5 minutes, also during a test."""
 
 
 def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
     """A sandbox that ends with this process, even when it is killed."""
     try:
-        started = sandbox.up(name=name, kafka=kafka, owner_pid=os.getpid())
+        started = sandbox.up(name=name, kafka=kafka, owner_pid=os.getpid(), properties=_LEADERS_STAY if kafka else {})
     except Unreachable as error:
         # Offline mode is used only on request: a failed download fails the run.
         if os.environ.get("KQUOTA_OFFLINE") == "1":

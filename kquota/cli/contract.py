@@ -49,7 +49,7 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
 """The command for each next step. `{}` is the placeholder for the value of a `StepFor`."""
 _BEFORE: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SNAPSHOT: "Take one with ",
-    NextStep.TAKE_SIZES: "Take it again with kafka-log-dirs or ",
+    NextStep.TAKE_SIZES: "Create the file again with kafka-log-dirs or ",
 }
 _OF_SANDBOXES: Final[Mapping[NextStep, str]] = {
     NextStep.USE_SANDBOX: 'Use it with: eval "$({})"',

@@ -221,7 +221,11 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
     from kquota.stores.record.shared import Unshared
     from kquota.stores.state.runs import RunFiles
 
-    return RecordedRuns(RunFiles(root, cluster_id), Unshared("controllers do not serve topics"), world.warn)
+    return RecordedRuns(
+        RunFiles(root, cluster_id),
+        Unshared("the shared record is a topic, and controllers do not serve topics"),
+        world.warn,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,9 @@ def usage_history(
     """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last time and the
     step.
 
-    Return the number of rows. Raises Invalid for an invalid URL, and Unreachable if the server does not answer.
+    Return the number of rows. Raises Invalid for an invalid URL, if the server lists a broker twice, and if the folder
+    cannot be created. Raises Unreachable if the server gives no valid answer, and Refused if a snapshot exists or
+    cannot be written.
     """
     from kquota.stores.metrics import prometheus as server
     from kquota.stores.state import usage_files

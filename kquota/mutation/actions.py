@@ -104,13 +104,13 @@ def carry_out(
     retry: bool = True,
     on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
 ) -> list[TopicOutcome]:
-    """Send until every topic is accepted or has failed, or until the next request would be sent `seconds` or more after
-    the start (Kafka's `default.api.timeout.ms`).
+    """Send the mutations, repeat rejected ones, and return the outcome of every topic.
 
-    A request without an answer also ends the work. Without `retry`, so does the first rejection. `on_wait` receives
-    `doing` and each wait, in seconds. Returns the outcome of every topic. A topic that is still rejected at the end, or
-    that kquota held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin client also
-    sends rejected topics again.
+    The work ends when every topic is accepted or has failed. It also ends if a request gets no answer or, without
+    `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
+    `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. A topic that is still rejected at
+    the end, or that kquota held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin
+    client also sends rejected topics again.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """

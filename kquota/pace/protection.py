@@ -45,7 +45,7 @@ CAUTIOUS_STEP: Final = 0.05
 `CAUTIOUS_TIMES` x as much calm, and is `CAUTIOUS_STEP` x the throttle that was too high.
 """
 STEPS: Final = 20
-"""The number of the smallest increases between the lowest and the highest throttle."""
+"""The smallest increase is the range from the lowest to the highest throttle, divided by this number."""
 SLOW_SHARE: Final = 0.05
 """Writes may be slow in this share of the time, because bursts of clients also make writes slow."""
 FORGIVEN_DEBT: Final = 2.5

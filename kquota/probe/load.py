@@ -62,7 +62,7 @@ class TooManyBytes(Refused):
     """The load would write `written` bytes, but only `allowed` bytes are allowed."""
 
     def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"the probe would write {size_in_full(written)}, but only {size_in_full(allowed)} are allowed")
+        super().__init__(f"the probe would write {size_in_full(written)}, but the limit is {size_in_full(allowed)}")
         self.written = written
         self.allowed = allowed
 

@@ -13,7 +13,6 @@ from kquota.errors import (
     Incomplete,
     KquotaError,
     NextStep,
-    Parameter,
     Refused,
     StepFor,
     Unknown,
@@ -306,9 +305,9 @@ def _handed_over(
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
-        what = "the throttle stays set" if run.taken else "the run stays open"
+        stands = "the throttle stays set" if run.taken else f"run {run.id} stays open"
         raise Incomplete(
-            (begun, f"; {what} until ", Parameter("verify"), " finds that all moves have ended"),
+            (begun, f"; {stands}. ", *_go_on(run)),
             done=started,
             undone=[str(name) for name in refused],
         )

@@ -39,7 +39,9 @@ def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
         if known is not None and known.aborting:
             rest = ", because the run cannot be undone without this broker"
             if names := [name for name in known.goal.targets if _needs(broker, name, found)]:
-                rest += f". Without it, {named(names)} can only get a leader by an unclean election, which loses data"
+                rest += (
+                    f". Without it, {named(names)} can only get a leader by an unclean election, which can lose data"
+                )
         raise Refused(
             f"Unknown broker id {broker} (live brokers: {joined(sorted(found.alive))}). Start broker {broker}{rest}. "
             "Nothing was written"
@@ -113,7 +115,7 @@ def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
         if move.destinations and not move.submitted and found.partitions[move.partition].leader is None:
             rest = ", or use a plan without this partition"
             if known is not None:
-                rest = ". An unclean election of another replica loses data"
+                rest = ". An unclean election of another replica can lose data"
             raise Refused(
                 f"{move.partition} has no leader, so no copy of it can start. Start a broker that has an in-sync "
                 f"replica (replicas: {joined(move.sources)}){rest}. Nothing was written"

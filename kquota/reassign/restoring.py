@@ -160,11 +160,11 @@ def _readable(
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return the values that an unfinished run holds for a rate after the run of `taken` has ended.
+    """Return what an unfinished run holds for a rate after the run of `taken` has ended.
 
-    `other` are the values that the unfinished run held before. The result also includes the values of the ended run,
-    even if `now` is another value, because a stale read does not show the last write. For a list, the result is
-    `other`.
+    `other` is what the unfinished run held before. If only the ended run has set the current value `now`, the result
+    has the `prior` of the ended run, otherwise the `prior` of `other`. Its `ours` has the values of both runs, whatever
+    `now` is, because a stale read does not show the last write. For a list, the result is `other`.
     """
     if taken.setting.is_list:
         return other

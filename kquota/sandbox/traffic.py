@@ -119,7 +119,10 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
 
 
 def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
-    """Write as fast as brokers allow, until a broker throttles the client, `most` bytes are written or 60 s pass."""
+    """Write as fast as the brokers allow, and return how they throttled the client.
+
+    The writes end when a broker throttles the client, when `most` bytes are written, or after 60 s.
+    """
     times: list[int] = []
     producer = Producer(
         {

@@ -57,8 +57,8 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     if found := seen.get["first"]:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
     if found := twice.get["first"]:
-        where = f"{found['topic']}-{found['partition']} on broker {found['broker']} at {found['time']}"
-        raise Invalid(f"a snapshot lists {where} twice. Move the snapshot out of the history and try again")
+        where = f"snapshot of {found['time']}: {found['topic']}-{found['partition']} on broker {found['broker']}"
+        raise Invalid(f"{where} is listed twice. Move the snapshot out of the history and try again")
     replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")

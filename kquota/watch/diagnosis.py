@@ -33,7 +33,9 @@ from kquota.watch.symptom import (
 from kquota.watch.view import WatchView
 
 _AT_THE_RATE: Final = 0.8
-"""Copies count as limited from this share of a throttle rate, because throttled copies stay a few percent below it."""
+"""Copies count as throttled if they use at least this share of the throttle rate, because throttled copies stay a few
+percent below the rate.
+"""
 _NO_PROGRESS: Final = 0.02
 """A decrease of the missing bytes at no more than this share of the throttle rate does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW

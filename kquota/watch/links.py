@@ -155,7 +155,7 @@ def fair(
 
 
 def end_limits(throttles: Mapping[WatchedLink, BrokerRates]) -> dict[LinkEnd, float]:
-    """Return the throttle rate of each end of links that a throttle limits."""
+    """Return the throttle rate of each link end, in bytes per second. An end without a known throttle is left out."""
     found: dict[LinkEnd, float] = {}
     for link, limits in throttles.items():
         if link.leader is not None and limits.leader is not None:

@@ -113,9 +113,11 @@ class MoveWatch:
         return found
 
     def glance(self) -> Observed:
-        """Read only the topics of the watched runs or of the plan, once. `SumReplicaLag` then covers only these topics.
+        """Read the cluster once, and only the topics of the known moves, plus topics that had out-of-sync replicas.
 
-        Raises Unreachable and Refused as the ports do.
+        A move of another client that this reading finds is in the result, but only the next reading covers its
+        partitions. `SumReplicaLag` covers only the topics that were read. Raises Unreachable and Refused as the ports
+        do.
         """
         return self._look(every_topic=False)
 

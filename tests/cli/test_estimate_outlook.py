@@ -88,10 +88,10 @@ DISKS: dict[str, tuple[Sequence[Room], str]] = {
     "told": (
         (room(150 * GB, 20e9), room(110 * GB, 20e9, broker=4, log_dir="/d1"), room(90 * GB, None, broker=5)),
         "Disk         at the end of the move, with old and new replicas\n"
-        "  broker  log dir      usable    copies    written                left\n"
+        "  broker  log dir      usable    copies    written      left\n"
         "       3           150 GB  100 GB    20 GB             30 GB\n"
-        "       4  /d1      110 GB  100 GB    20 GB  10 GB TOO LITTLE\n"
-        "       5            90 GB  100 GB  unknown  10 GB TOO LITTLE",
+        "       4  /d1      110 GB  100 GB    20 GB  10 GB short\n"
+        "       5            90 GB  100 GB  unknown  10 GB short",
     ),
 }
 
@@ -123,7 +123,7 @@ def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
         "warning: broker 3: 100 GB of copies do not fit if its log dirs with equal sizes are one volume (60 GB "
         "usable). They fit if each log dir is a separate volume"
     ]
-    assert "40 GB TOO LITTLE IF ONE VOLUME" in "\n".join(disk_lines(found))
+    assert "40 GB short if log dirs share a volume" in "\n".join(disk_lines(found))
     assert told(room(60 * GB, apart=90 * GB)).full
 
 

@@ -42,7 +42,7 @@ def move(desk: Desk, *words: str) -> Ran:
 
 @pytest.mark.parametrize(
     "words",
-    [(FAST, "--reason", "night"), ("--deadline", "5s", "--min-rate", FAST, "--interval", "1s", "--reason", "night")],
+    [(FAST, "--reason", "night"), ("--deadline", "2m", "--min-rate", FAST, "--interval", "1s", "--reason", "night")],
     ids=["a rate", "a deadline"],
 )
 def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]) -> None:
@@ -57,11 +57,14 @@ def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]
     desk.moved(topic, (1, 3))
     until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
     until(lambda: desk.standing(topic) == {}, "everything is restored")
+    assert [(one["from"], one["to"], one["reason"]) for one in changes(desk)] == [(int(SLOW), int(FAST_BYTES), "night")]
+
+
+def changes(desk: Desk) -> list[dict[str, Any]]:
+    """The changes of the throttle of the only run."""
     (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
-    shown = json.loads(move(desk, "report", run["run"], "--output", "json").out)
-    assert [(one["from"], one["to"], one["reason"]) for one in shown["changes"]] == [
-        (int(SLOW), int(FAST_BYTES), "night")
-    ]
+    found: list[dict[str, Any]] = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
+    return found
 
 
 def probes(desk: Desk) -> list[list[tuple[int, int]]]:
@@ -111,28 +114,25 @@ def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
     try:
         until(lambda: probes(desk) == [[(1, 3), (2, 3), (3, 3)]], "each broker leads a partition of the scratch topic")
         until(lambda: rates(SLOW).items() <= desk.standing(topic).items(), "the lowest throttle is set")
-        until(lambda: rates("40000").items() <= desk.standing(topic).items(), "the throttle rises", 180)
-        reached = highest(desk, topic)
+        until(lambda: highest(desk, topic) >= 40_000, "the throttle rises", 180)
 
         def falls_after_a_pause() -> bool:
             with paused(desk, 3, 4.0):
-                return highest(desk, topic) < reached
+                return any(one["to"] < one["from"] for one in changes(desk)[1:])
 
         # One slow reading alone does not lower the throttle, so the broker stays slow.
-        until(falls_after_a_pause, "the throttle falls", 120)
+        until(falls_after_a_pause, "the throttle falls", 180)
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "under the lowest throttle, writes take up to" in err
     until(lambda: probes(desk) == [], "the scratch topic is removed")
-    (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
-    changes = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
-    assert [(one["from"], one["to"]) for one in changes[:2]] == [(60_000, 20_000), (20_000, 40_000)]
-    assert changes[0]["reason"] == "night: kquota measures the usual latency at the lowest throttle"
-    assert changes[1]["reason"].startswith("night: writes to broker ")
-    assert any(one["to"] < one["from"] for one in changes[1:])
-    assert rates(str(changes[-1]["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"
+    first, second, *_, last = changes(desk)
+    assert [(one["from"], one["to"]) for one in (first, second)] == [(60_000, 20_000), (20_000, 40_000)]
+    assert first["reason"] == "night: kquota measures the usual latency at the lowest throttle"
+    assert second["reason"].startswith("night: writes to broker ")
+    assert rates(str(last["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"
     assert move(desk, "adjust", FAST).code == 0
     desk.moved(topic, (1, 3))
     until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")
@@ -158,31 +158,39 @@ def test_a_killed_kquota_leaves_the_throttle_of_the_last_lost_replica(desk: Desk
     where = (*desk.connection, "--state-dir", str(desk.folder / "state"))
     process = python(EXPIRED, "move", "run", plan, *words, *where)
 
-    def changes() -> list[dict[str, Any]]:
-        (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
-        found: list[dict[str, Any]] = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
-        return found
-
     def in_force() -> set[str | None]:
         """The rates of both brokers of the move."""
         return {
             desk.hand.value(Setting.of_broker(BrokerId(n), key)) for n in (1, 3) for key in (LEADER_RATE, FOLLOWER_RATE)
         }
 
+    def risen() -> bool:
+        return all(int(rate or 0) >= 60_000 for rate in in_force())
+
     def lowered() -> bool:
-        last = changes()[-1]
-        return bool(last["reason"].endswith(" lost an in-sync replica")) and in_force() == {str(last["to"])}
+        *_, last = found = changes(desk)
+        lost = [one for one in found if one["reason"].endswith(" lost an in-sync replica")]
+        assert all(one["to"] < one["from"] and one["reason"].startswith("--protect: ") for one in lost)
+        return bool(lost) and in_force() == {str(last["to"])}
+
+    def stopped() -> bool:
+        """True if the process has stopped, and not in the middle of a later change."""
+        if lowered():
+            process.send_signal(signal.SIGSTOP)
+            if lowered():
+                return True
+            process.send_signal(signal.SIGCONT)
+        return False
 
     until(lambda: in_force() == {SLOW}, "the move begins with the lowest throttle")
-    until(lambda: in_force() == {"40000"}, "the throttle rises", 180)
+    # High enough that it can fall twice, because a broker that shuts down may also be slow.
+    until(risen, "the throttle rises", 240)
     desk.hand.servers.stop_broker(2)
     try:
-        until(lowered, "the throttle falls because of the lost replica", 120)
+        until(stopped, "the throttle falls because of the lost replica", 180)
         process.kill()
-        process.communicate(timeout=60)
-        last = changes()[-1]
-        assert last["to"] < last["from"]
-        assert last["reason"].startswith("--protect: ")
+        process.communicate(timeout=120)
+        last = changes(desk)[-1]
     finally:
         desk.hand.start_broker(2)
         process.kill()
@@ -260,7 +268,7 @@ def readings(desk: Desk) -> Iterator[tuple[datetime, int]]:
             yield datetime.fromisoformat(reading["time"]), reading["moves"][0]["copied"]
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 def test_a_pause_stops_the_copies_and_delays_no_follower(desk: Desk) -> None:
@@ -271,7 +279,7 @@ def test_a_pause_stops_the_copies_and_delays_no_follower(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 2), 1: (1, 3)})
     desk.hand.fill(topic, [0], 80_000_000)
     plan = desk.plan({(topic, 0): (1, 3)})
-    assert desk.run("--execute", plan, "--throttle", "2MB/s", "--force").code == 0
+    assert desk.run("--execute", plan, "--throttle", "1MB/s", "--force").code == 0
     usual = answer_seconds(desk, topic, [0, 1] * 10)
     assert move(desk, "adjust", "--pause").code == 0
     slow: list[float] = []
@@ -285,7 +293,8 @@ def test_a_pause_stops_the_copies_and_delays_no_follower(desk: Desk) -> None:
     arrived = found[-1][1] - found[0][1]
     assert arrived <= fetch * (passed / window + 2)
     assert median(slow) <= max(10 * median(usual), 1.0)
-    assert max(slow) < window
+    # A pause of the machine delays one write, and a delayed follower all of them.
+    assert sum(one >= window for one in slow) <= max(1, len(slow) // 10)
     assert move(desk, "adjust", "--continue").code == 0
     assert any(copied > found[-1][1] + 10 * fetch for _, copied in readings(desk))
     assert move(desk, "adjust", FAST).code == 0
@@ -310,11 +319,9 @@ def test_the_throttle_follows_the_time_of_day(desk: Desk) -> None:
         assert datetime.now().astimezone() >= end.replace(second=0, microsecond=0)
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
-    changes = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
-    assert [(one["to"], one["reason"]) for one in changes] == [(40_000, "--between"), (60_000, "--between")]
+    assert [(one["to"], one["reason"]) for one in changes(desk)] == [(40_000, "--between"), (60_000, "--between")]
     assert move(desk, "adjust", FAST).code == 0
     desk.moved(topic, (1, 3))
     until(lambda: desk.run("--verify", plan).code == 0, "the run has ended")

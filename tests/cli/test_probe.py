@@ -279,7 +279,7 @@ def test_a_real_client_is_within_10_percent_of_explain(kafka_431: Sandbox, at: t
         if result is None or not result.as_explained:
             with connect(kafka_431.bootstrap) as connected:
                 result = probe(connected, Kind.PRODUCE, rate=2e6, client_id=str(program.client_id), seconds=20)
-        ended |= {option: (*one.communicate(timeout=150), one.returncode) for option, one in running.items()}
+        ended |= {option: (*one.communicate(timeout=240), one.returncode) for option, one in running.items()}
     assert result is not None
     assert (result.as_explained, result.limit, result.expected) == (True, 3e5, 3e5)
     assert [one.broker for one in result.readings] == [1, 2, 3]
@@ -322,10 +322,10 @@ def test_the_scratch_topic_is_deleted_however_the_probe_ends(
     until(lambda: len(probes(kafka_431)) == 2, "their topics exist")
     process.send_signal(how)
     program.send_signal(how)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (code, "")
     assert "kquota: removing the topics of the probe\n" in err
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=120)
     assert (program.returncode, out) == (-signal.SIGINT if how is signal.SIGINT else code, "")
     until(lambda: probes(kafka_431) == [], "their topics are deleted")
 

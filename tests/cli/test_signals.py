@@ -43,7 +43,7 @@ def test_a_signal_during_the_start_ends_with_one_line(number: signal.Signals, at
         [sys.executable, "-c", START, str(int(number)), str(at), *COMMAND],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
@@ -58,7 +58,7 @@ before = set(sys.modules)
 import kquota.__main__
 print(*sorted(set(sys.modules) - before))
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert set(ran.stdout.split()) == {"__future__", "gc", "kquota", "kquota.__main__", "signal"}
 
 
@@ -67,7 +67,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
         [sys.executable, "-c", START, str(int(signal.SIGHUP)), "60", "--version"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
@@ -90,5 +90,5 @@ def wrapped(**_):
 main.app = wrapped
 main.main()
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (143, "", LINES[signal.SIGTERM])

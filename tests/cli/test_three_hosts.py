@@ -203,9 +203,7 @@ class Team:
         return self.hand.rates(), {setting: value for setting, value in lists.items() if value}
 
     def must_be_over(self) -> None:
-        until(
-            lambda: self.standing() == (self.rates, self.lists), f"{self.standing()} is {(self.rates, self.lists)}", 30
-        )
+        until(lambda: self.standing() == (self.rates, self.lists), f"{self.standing()} is {(self.rates, self.lists)}")
         places = [self.hand.replicas(name) for name in self.partitions]
         plan = self.rng.choice(self.plans)
         codes = []

@@ -245,7 +245,7 @@ def test_an_interrupted_command_reports_which_topics_exist(desk: Desk, number: s
     assert "target cluster" in process.stderr.readline()
     assert "waiting" in process.stderr.readline()
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == code
     exists = desk.names()
     assert exists

@@ -202,15 +202,15 @@ def stage(folder: Path, cluster: Sandbox | None) -> Iterator[Stage]:
 @contextlib.contextmanager
 def _topics(servers: Sandbox) -> Iterator[None]:
     hand = OtherHand(servers)
-    before = set(hand.admin.list_topics(timeout=10).topics)
+    before = set(hand.admin.list_topics(timeout=60).topics)
     try:
         for name, replicas in TOPICS.items():
             hand.topic(replicas, name=name)
         yield
     finally:
-        made = set(hand.admin.list_topics(timeout=10).topics) - before - set(TOPICS)
+        made = set(hand.admin.list_topics(timeout=60).topics) - before - set(TOPICS)
         for deletion in hand.admin.delete_topics(sorted(made)).values() if made else ():
-            deletion.result(30)
+            deletion.result(60)
         hand.close()
 
 

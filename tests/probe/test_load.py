@@ -104,11 +104,11 @@ def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
 BOUNDS: dict[str, tuple[Load, str]] = {
     "too many bytes": (
         a_load(rate=1e9, limit=None),
-        r"write 44 GB \(44000000000 bytes\), but only 2 GB \(2000000000 bytes\) are allowed",
+        r"write 44 GB \(44000000000 bytes\), but the limit is 2 GB \(2000000000 bytes\)",
     ),
     "a few bytes too many": (
         replace(a_load(rate=1e9, limit=None), most_bytes=43_999_999_999),
-        r"write 44 GB \(44000000000 bytes\), but only 44 GB \(43999999999 bytes\) are allowed",
+        r"write 44 GB \(44000000000 bytes\), but the limit is 44 GB \(43999999999 bytes\)",
     ),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
 }

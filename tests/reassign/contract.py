@@ -40,9 +40,9 @@ class Stage(Protocol):
 
 def eventually(done: Callable[[], bool]) -> None:
     """Reads may lag behind writes, so wait for the effect."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not done():
-        assert time.monotonic() < deadline, "still not true after 60 s"
+        assert time.monotonic() < deadline, "still not true after 120 s"
         time.sleep(0.02)
 
 

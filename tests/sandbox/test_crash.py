@@ -38,6 +38,7 @@ def test_down_cleans_up_after_a_killed_up(name: str) -> None:
     folder = places.directory(name)
     with started("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "1") as up:
         until(lambda: Process(name="broker-1", directory=folder).pid is not None)
+        up.send_signal(signal.SIGSTOP)  # so that it has not ended before the next command runs
         meanwhile = kquota("sandbox", "down", name)
         assert (meanwhile.code, meanwhile.out) == (75, "")
         assert f"another kquota is starting or stopping sandbox {name}" in meanwhile.err
@@ -59,7 +60,7 @@ def test_interrupted_up_stops_what_it_started(name: str) -> None:
     with started("sandbox", "up", name, "--kafka", "2.8.2", "--brokers", "1") as up:
         until(lambda: Process(name="zookeeper", directory=folder).pid is not None)
         up.send_signal(signal.SIGINT)
-        assert up.wait(timeout=60) == 130
+        assert up.wait(timeout=120) == 130
     assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def until(seen: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(seen: Callable[[], bool], seconds: float = 120.0) -> None:
     """Returns as soon as the condition holds. Fails after the deadline."""
     deadline = time.monotonic() + seconds
     while not seen():

@@ -268,7 +268,7 @@ BAD = {
     "a negative size": (row(1, "t", 1, -5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
     "no broker": (row(None, "t", 1, 5), "c-001.jsonl.gz: contains a row without a replica or a valid size"),
     "another version": (row(1, "t", 1, 5, version=7), "c-001.jsonl.gz: unknown version 7"),
-    "a replica twice": (row(1, "t", 0, 6), r"a snapshot lists t-0 on broker 1 at .* twice"),
+    "a replica twice": (row(1, "t", 0, 6), r"snapshot of .*: t-0 on broker 1 is listed twice"),
 }
 
 

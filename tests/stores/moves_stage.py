@@ -1,6 +1,7 @@
 """The other client in tests of moves: librdkafka's admin client and producer, which share no code with kquota.
 
-Only the check that each single broker knows a topic uses kquota's own client, because librdkafka chooses its broker.
+Only the checks that each single broker knows a topic and its replicas use kquota's own client, because librdkafka
+chooses its broker.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
@@ -24,14 +26,15 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from kquota.errors import KquotaError
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting
 from kquota.stores.admin.broker_metadata import WireSight
-from kquota.stores.admin.connection import Wire
+from kquota.stores.admin.connection import Wire, metadata_request
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
 
 RECORD = 10_000
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 """A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
@@ -66,6 +69,24 @@ def _on_record(client: KazooClient, name: TopicPartition) -> bool:
             return True
     topic = json.loads(client.get(f"/brokers/topics/{name.topic}")[0])
     return any(topic.get(key, {}).get(str(name.partition)) for key in ("adding_replicas", "removing_replicas"))
+
+
+def _shown_by_all(wire: Wire, places: Mapping[TopicPartition, Sequence[int]]) -> bool:
+    """True if every broker that answers shows these replicas."""
+    request = metadata_request({name.topic for name in places})
+    every = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
+    answers = [answer for answer in every if not isinstance(answer, KquotaError)]
+    return bool(answers) and all(
+        shown.get(name) == list(there) for shown in map(_replicas_in, answers) for name, there in places.items()
+    )
+
+
+def _replicas_in(answer: Any) -> dict[TopicPartition, list[int]]:
+    return {
+        TopicPartition(topic.name, one.partition_index): list(one.replica_nodes)
+        for topic in answer.topics
+        for one in topic.partitions or ()
+    }
 
 
 def _result_or_late(done: Future[None]) -> None:
@@ -175,11 +196,13 @@ class OtherHand:
         return list(found[name.partition].replicas) if name.partition in found else []
 
     def arrived(self, places: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """The metadata has these replicas when this returns, and no move of them is recorded.
+        """The metadata of every broker has these replicas when this returns, and no move of them is recorded.
 
         A controller on ZooKeeper informs brokers of the new replicas before it records their arrival there.
         """
         until(lambda: all(self.replicas(n) == list(there) for n, there in places.items()), f"replicas are {places}")
+        with Wire(self.servers.bootstrap, {}) as wire:
+            until(lambda: _shown_by_all(wire, places), f"every broker shows the replicas {places}")
         if self.servers.zookeeper:
             with _started(self.servers.zookeeper) as client:
                 until(lambda: not any(_on_record(client, name) for name in places), f"{places}: noted in ZooKeeper")

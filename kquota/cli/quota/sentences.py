@@ -81,8 +81,10 @@ EXEMPT: Final = (
 
 
 def reasons(explained: Explanation) -> Iterator[str]:
-    """Yield a headline for each key, then the reason for each limit and the clients that share the limit. Sentences are
-    wrapped at `WIDTH` columns. The rows of the levels are not wrapped.
+    """Yield the client or the IP address, a headline for each key, and warnings about brokers. Then yield the reason
+    for each key, the clients that share its limit, and its levels.
+
+    Sentences are wrapped at `WIDTH` columns. The table of the levels is not wrapped.
     """
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))

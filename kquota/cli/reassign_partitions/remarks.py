@@ -253,6 +253,6 @@ def resumable() -> Iterator[None]:
     except KeyboardInterrupt:
         say(
             f"stopped. Recorded runs stay open: {suggested('move status')} shows them, {suggested('move resume')} "
-            f"continues them, and {suggested('move abort')} undoes them"
+            f"continues them, and {suggested('move abort --run RUN')} undoes one of them"
         )
         raise

@@ -175,7 +175,8 @@ class RecordUnshared(Answer):
 def _asked(topic: str, removal: Removal) -> tuple[str, str]:
     """Return a line about what kquota deletes or removes, and the question for the confirmation."""
     if removal.topic:
-        return f"kquota deletes topic {topic}. Hosts then see only their own runs", "delete the topic?"
+        others = f"Other hosts that have used it refuse to write until {suggested('record unshare')} runs there"
+        return f"kquota deletes topic {topic}. {others}", "delete the topic?"
     missing = f"topic {topic} does not exist. kquota"
     if removal.marker:
         return f"{missing} deletes the znode /kquota/record, which names this topic", "delete the znode?"

@@ -13,7 +13,7 @@ from kquota.cli.suggestion import suggested
 from kquota.cli.topics.command import CREATE, TopicsOptions
 from kquota.errors import QuotaViolatedException
 from kquota.list_text import few
-from kquota.measure import agreeing, counted, human_duration
+from kquota.measure import counted, human_duration
 from kquota.mutation.actions import Fate, TopicOutcome
 from kquota.mutation.topic import Mutation
 
@@ -140,8 +140,8 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why, then = ("", "") if unknown else (", because --timeout has expired", f". Run {again}")
-        those = agreeing(len(unsent), "topic", "was", "were")
-        yield f"error: {those} not sent{why}: {few(unsent, _SHOWN)}{then}"
+        topics = counted(len(unsent), "topic")
+        yield f"error: kquota sent no request for {topics}{why}: {few(unsent, _SHOWN)}{then}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)
@@ -154,8 +154,10 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return the option that a repeated command needs, because kquota refuses a topic that it may have created or
-    deleted. --alter needs none, and neither does --validate-only, which changes nothing.
+    """Return ` with ` and the option that a second run of the command needs, or an empty text if it needs none.
+
+    Without the option, the second run refuses every topic that the first one has created or deleted. --alter and
+    --validate-only need no option.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""

@@ -59,16 +59,10 @@ class MoveNamed:
     run: str | None
     plan: str | None
 
-    def step(self, command: str, *more: str) -> str:
-        """Return a command that selects the move by its run, otherwise by its plan (`PLAN` if the file is unknown)."""
-        if self.run is not None:
-            return suggested(" ".join((command, "--run", self.run, *more)))
-        return suggested(" ".join((command, "--reassignment-json-file", shlex.quote(self.plan or "PLAN"), *more)))
-
-    @property
-    def known(self) -> bool:
-        """True if a command can select the move."""
-        return self.run is not None or self.plan is not None
+    def by_plan(self, action: str, *more: str) -> str:
+        """Return a command that selects the move by its plan, with the placeholder `PLAN` if the file is unknown."""
+        file = shlex.quote(self.plan or "PLAN")
+        return suggested(" ".join(("reassign-partitions", action, "--reassignment-json-file", file, *more)))
 
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
@@ -151,8 +145,8 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return _raise(symptom, named)
         case DestinationDown(why=why):
             repair = "Start the broker" if why is None else "Check the broker"
-            if named.known:
-                return f"{repair}, or undo the move: {named.step('move abort')}"
+            if named.run is not None:
+                return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
             return f"{repair}. See the open runs: {suggested('move status')}"
         case NoLeader():
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
@@ -221,14 +215,14 @@ def _starved(symptom: StarvedCopies) -> str:
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
     """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
 
-    The new rate is rounded to two digits, and up to a whole number of at least 1. For an unknown move, return the
-    command that shows the throttles.
+    The new rate is rounded to two digits, and up to a whole number of at least 1. Without a run, return the command
+    that shows the throttles and their runs, because another run may hold the rate.
     """
-    if not named.known:
+    if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
     rate = exact_rate(ByteRate(max(1, math.ceil(float(f"{enough:.1e}")))))
-    return f"Raise the rate: {named.step('throttle set', '--throttle', rate)}"
+    return f"Raise the rate: {suggested(f'throttle set --run {named.run} --throttle {rate}')}"
 
 
 def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
@@ -236,17 +230,15 @@ def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
     its rate, but at least to `_LOG_DIR_RATE`.
     """
     rate = exact_rate(ByteRate(max(_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
-    if named.known:
-        plan = MoveNamed(run=None, plan=named.plan)
-        command = plan.step("reassign-partitions --execute", "--replica-alter-log-dirs-throttle", rate)
-    else:
+    if named == MoveNamed(run=None, plan=None):
         command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")
-    return f"Raise the throttle: {command}"
+        return f"Raise the throttle: {command}"
+    return f"Raise the throttle: {named.by_plan('--execute', '--replica-alter-log-dirs-throttle', rate)}"
 
 
 def _verify(named: MoveNamed, purpose: str) -> str:
     if named.plan is not None:
-        return f"{purpose}: {MoveNamed(run=None, plan=named.plan).step('reassign-partitions --verify')}"
+        return f"{purpose}: {named.by_plan('--verify')}"
     if named.run is not None:
         return f"{purpose}: {suggested(f'move resume --run {named.run}')}"
     return f"Examine the throttle: {suggested('throttle doctor')}"

@@ -62,7 +62,7 @@ class Manager(PatientManager):
     def _failed(self, error: BaseException, *, final: bool) -> None:
         if self.ended.is_done:
             return
-        # A time-out does not replace an earlier error, because the earlier error explains more.
+        # A timeout does not replace an earlier error, because the earlier error explains more.
         if self.failure is None or not isinstance(error, _OUT_OF_TIME):
             self.failure = error
         if final:
@@ -124,7 +124,7 @@ def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseExce
         done = manager.bootstrap_async(int(seconds * 1000))
         done.add_callback(manager.ended.success)
         done.add_errback(lambda error: manager.ended.is_done or manager.ended.failure(error))
-        # kafka-python has no time-out for a handshake that gets no answer.
+        # kafka-python has no timeout for a handshake that gets no answer.
         await manager.wait_for(manager.ended, int(seconds * 1000))
 
     try:

@@ -69,7 +69,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
         """Send a request, as KafkaConnectionManager does, but first wait for the connection and the throttle time. The
-        time-out begins after this wait.
+        timeout begins after this wait.
         """
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)

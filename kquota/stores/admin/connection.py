@@ -29,7 +29,7 @@ from kquota.terms import BrokerId
 CLIENT_ID: Final = "kquota"
 CONNECT_SECONDS: Final = 10.0
 REQUEST_SECONDS: Final = 30.0
-"""The time-out of a request in seconds if no `request.timeout.ms` is given. Throttle time does not count (KIP-219)."""
+"""The timeout of a request in seconds if no `request.timeout.ms` is given. Throttle time does not count (KIP-219)."""
 HUNG_SECONDS: Final = 4.0
 """If a broker does not answer a read within this many seconds, kquota asks another broker. The time is short, because a
 broker whose process hangs still accepts connections, and a watch must soon report it.
@@ -304,7 +304,7 @@ class Wire:
                 answers[broker] = error
         give_up = time.monotonic() + longest
         for broker, future in sent.items():
-            # All requests share one deadline, because otherwise each broker that hangs would add its own time-out.
+            # All requests share one deadline, because otherwise each broker that hangs would add its own timeout.
             left_ms = max(0, int((give_up - time.monotonic()) * 1000))
             try:
                 answers[broker] = await self._manager.wait_for(future, left_ms)
@@ -315,7 +315,7 @@ class Wire:
     def _longest_ms(self, broker: BrokerId | None, seconds: float | None = None) -> int:
         """Return the time limit in ms for a request, its connection, and the throttle time of the broker (KIP-219).
 
-        This limit is needed because kafka-python has no time-out for a TLS handshake that gets no answer.
+        This limit is needed because kafka-python has no timeout for a TLS handshake that gets no answer.
         """
         longest = self._patience + CONNECT_SECONDS if seconds is None else seconds
         return int((longest + self._manager.muted(broker)) * 1000)
@@ -353,7 +353,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     Only the last attempt counts. kafka-python sets the header of a request when it writes the request to the
-    connection. A request that was waiting for its connection at the time-out may still be written later, so a time-out
+    connection. A request that was waiting for its connection at the timeout may still be written later, so a time-out
     also counts.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)

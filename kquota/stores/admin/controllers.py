@@ -112,7 +112,7 @@ def reported(wire: Wire) -> str | None:
 def must_be_active(wire: Wire) -> None:
     """Raise Unreachable if the brokers of a KRaft cluster reach no active controller.
 
-    Without this check, a broker that finds no controller would hold a write for its whole time-out. After a success,
+    Without this check, a broker that finds no controller would hold a write for its whole timeout. After a success,
     kquota does not check the same connection again.
     """
     if wire.has_controller:

@@ -244,8 +244,8 @@ class PartitionLog:
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
-                f"{self._prefix}it was deleted and created again (id {printed(found.topic_id)}, before "
-                f"{printed(self.topic_id)}). The new topic does not contain this record"
+                f"{self._prefix}it was deleted and created again (old id {printed(self.topic_id)}, new id "
+                f"{printed(found.topic_id)}). The new topic does not contain the shared record"
             )
         self._leader = leader(found)
 

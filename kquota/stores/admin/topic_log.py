@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from kquota.errors import Refused, Unknown, Unreachable
+from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
@@ -154,7 +154,8 @@ class WireLog:
             if empty >= _EMPTY_FETCHES and found.end > self._position >= least:
                 break
             if empty and deadline.over:
-                raise Unreachable(f"topic {self._partition.name}: its leader shows no records up to offset {least}")
+                late = f"did not return all records up to offset {least} before the deadline"
+                raise Unreachable(f"topic {self._partition.name}: its leader {late}")
             if empty:
                 time.sleep(_PAUSE_SECONDS)
         self._verified = now()
@@ -185,5 +186,6 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     if not found.topic_id.int:
         raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
-        raise Refused(f"topic {name} has {len(found.partitions)} partitions, and the shared record needs one")
+        problem = f"topic {name} has {len(found.partitions)} partitions, but the shared record needs exactly one"
+        raise Refused(f"{problem}. Give another topic with ", Parameter("record"))
     return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)

@@ -39,8 +39,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """Topics that the controller creates, grows and deletes.
 
-    With `validate_only`, the controller only checks creations and growths. The controller still deletes topics, because
-    Kafka cannot check a deletion.
+    With `validate_only`, the controller only checks creations and growths. Deletions are then refused, because Kafka
+    cannot check a deletion.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
@@ -100,7 +100,10 @@ class WireTopics:
                 cursor = _Described.Cursor(topic_name=at.topic_name, partition_index=at.partition_index)
 
     def request(self, mutations: Sequence[Mutation], seconds: float) -> Any:
-        """Return the request for mutations of one kind. `seconds` limits the wait of the controller."""
+        """Return the request for mutations of one kind. `seconds` limits the wait of the controller.
+
+        Raises Refused for deletions with `validate_only`.
+        """
         timeout_ms = int(seconds * 1_000)
         if creations := [one for one in mutations if isinstance(one, Creation)]:
             return CreateTopicsRequest(
@@ -113,6 +116,8 @@ class WireTopics:
                 topics=[_grown(one) for one in growths], timeout_ms=timeout_ms, validate_only=self._validate_only
             )
         names = [one.topic for one in mutations if isinstance(one, Deletion)]
+        if self._validate_only:
+            raise Refused(f"topic {names[0]}: Kafka cannot check a deletion without the deletion. Nothing was sent")
         return DeleteTopicsRequest(
             topic_names=names,
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],

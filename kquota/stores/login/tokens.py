@@ -102,7 +102,7 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
     """Return the result of `work`. Raises the error of `work`, or TimeoutError after `seconds`.
 
-    A socket's time-out is not enough, because it limits each wait, not the sum.
+    A socket's timeout is not enough, because it limits each wait, not the sum.
     """
     outcome: list[bytes | Exception] = []
 

@@ -32,7 +32,7 @@ class NoAnswer(Exception):
 class _Watch:
     """Closes the connections of one request when the request exceeds its time limit.
 
-    The time-out of a socket is not enough, because it starts again at each byte.
+    The timeout of a socket is not enough, because it starts again at each byte.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -23,7 +23,7 @@ from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.znode import Create, Delete, SetData, ZnodeOperation
 from kquota.stores.zookeeper.znodes import Znodes
 
-_UNREADABLE: Final = "every unreadable run with the version of kquota that wrote it"
+_UNREADABLE: Final = "End every unreadable run with the version of kquota that wrote it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,11 +222,11 @@ def _ended_runs(topic: str, record: TopicRecord, runs: RecordedRuns) -> int:
         names = ", ".join(sorted(still))
         raise Refused(
             f"topic {topic}: {agreeing(len(still), 'run', 'is', 'are')} open or unreadable ({names}). First end every "
-            "open run (",
+            "open run: ",
             NextStep.SHOW_MOVES,
             " and ",
             NextStep.SHOW_THROTTLES,
-            f" list them), and {_UNREADABLE}. Nothing was deleted",
+            f" list them. {_UNREADABLE}. Nothing was deleted",
         )
     return sum(run.finished is not None for run in record.runs().values())
 
@@ -250,9 +250,9 @@ def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
     if still:
         raise Refused(
             f"{agreeing(len(still), 'run', 'is', 'are')} open or unreadable in ZooKeeper ({', '.join(still)}). First "
-            "end every open run with ",
+            "end every open run with a command that uses ",
             Parameter("zookeeper"),
-            f", and {_UNREADABLE}. Nothing was written",
+            f". {_UNREADABLE}. Nothing was written",
         )
 
 

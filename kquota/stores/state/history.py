@@ -175,10 +175,11 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
 def _manifested(path: Path) -> frozenset[SnapshotKey]:
     try:
         return history.manifested(bounded.file_text(path, bounded.STATE), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        problem = f"{path}: cannot be read: {why}"
+    except OSError as error:
+        problem = f"{path}: cannot be read: {error.strerror}"
         raise Invalid(f"{problem}. Check its permissions, or restore the batch from a backup") from error
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path}: cannot be read: it is not UTF-8. Restore the batch from a backup") from error
 
 
 def key_of(path: Path) -> SnapshotKey:

@@ -81,7 +81,8 @@ class Log(Protocol):
         """
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:
-        """Send the entries once, without reading them back, and ignore the answer.
+        """Send the entries at most once, without reading them back. A failed write raises nothing.
 
-        Use this only for entries that are not essential, and do not use the log afterwards.
+        If the log has entries that the caller has not seen, nothing is sent. Use this only for entries that are not
+        essential. Do not use the log afterwards, because it does not know whether the entries were appended.
         """

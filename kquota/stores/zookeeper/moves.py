@@ -199,8 +199,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
                 "then /controller with zookeeper-shell, so that the brokers elect a new controller"
             )
         return (
-            f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended: over ZooKeeper, Kafka "
-            f"accepts one reassignment at a time. Wait until they end, or use {self._brokers}"
+            f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended. Over ZooKeeper, Kafka "
+            f"accepts only one reassignment at a time. Wait until the moves end, or use {self._brokers}"
         )
 
     def _topics(self, nodes: Mapping[str, Node]) -> dict[str, TopicNode]:

@@ -67,6 +67,7 @@ PLACEHOLDERS = {
     "URL": "http://localhost:1/metrics",
     "RATE": "5MB/s",
     "ID": "1",
+    "RUN": "1",
     "KEY": LEADER_RATE,
     "P:B,…": "0:1",
 }

@@ -10,7 +10,8 @@ from typing import cast
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kquota.mutation.topic import Creation
+from kquota.errors import Refused
+from kquota.mutation.topic import Creation, Deletion
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire
@@ -50,3 +51,8 @@ def test_a_topic_that_an_answer_omits_is_not_reported_as_done() -> None:
     assert failures["b"] is None
     assert (told := failures["a"]) is not None
     assert "does not mention the topic" in told.reason
+
+
+def test_a_dry_run_deletes_no_topic() -> None:
+    with pytest.raises(Refused, match="topic a: Kafka cannot check a deletion without the deletion"):
+        WireTopics(cast(Wire, object()), validate_only=True).send([Deletion(topic="a", partitions=1)], 30)

@@ -614,7 +614,7 @@ def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, pro
         return
     client = AdminClient(rdkafka.settings(found) | {"bootstrap.servers": secured.at[listener], "log_level": 0})
     client.poll(0)
-    assert set(client.list_topics(timeout=20).brokers) == {1}
+    assert set(client.list_topics(timeout=60).brokers) == {1}
 
 
 @pytest.mark.parametrize("name", ["a certificate for another name", "an unknown authority", "a wrong SCRAM password"])

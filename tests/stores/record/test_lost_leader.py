@@ -19,6 +19,8 @@ from tests.stores.record.stage import create, delete, handle
 pytestmark = pytest.mark.kafka
 CONTROLLER = 1
 """The sandbox's KRaft controller is in this broker's process."""
+LOST_SECONDS = 90.0
+"""A limit for each append. The election of another leader takes 9 s, and longer on a busy machine."""
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def led_by_another(cluster: Sandbox) -> Iterator[tuple[Wire, WireLog, int]]:
         names = [create(wire)]
         while (leader := leader_of(wire, names[-1])) == CONTROLLER:
             names.append(create(wire))
-        log = handle(wire, names[-1])
+        log = handle(wire, names[-1], LOST_SECONDS)
         log.append([("a", b"1")])
         yield wire, log, leader
         until(lambda: in_sync(wire, names[-1]) == 3, "every replica is in sync again")
@@ -42,7 +44,7 @@ def leader_of(wire: Wire, name: str) -> int:
 
 
 def in_sync(wire: Wire, name: str) -> int:
-    (topic,) = wire.metadata([name], seconds=5).topics
+    (topic,) = wire.metadata([name], seconds=30).topics
     return len(topic.partitions[0].isr_nodes) if topic.partitions else 0
 
 

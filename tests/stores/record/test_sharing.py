@@ -129,7 +129,7 @@ def test_the_runs_of_a_record_that_cannot_be_used_are_unknown(site: Site) -> Non
     assert found.wrong == ("it has 2 partitions, and the record needs one",)
     assert (found.open_runs, found.ended_runs, found.unreadable, found.foreign) == (None, None, None, None)
     for remove in (site.sharing("one").removal, site.sharing("one").unshare):
-        with pytest.raises(Refused, match="topic runs has 2 partitions, and the shared record needs one"):
+        with pytest.raises(Refused, match="topic runs has 2 partitions, but the shared record needs exactly one"):
             remove()
 
 

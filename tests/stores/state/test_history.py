@@ -145,7 +145,7 @@ def test_a_batch_that_may_not_survive_a_power_failure(
         ("{}", "does not list the snapshots of its batch"),
         ('{"version": 2}', "unknown version 2 .this kquota reads 1.. Use a newer kquota"),
         (None, "cannot be read: No such file"),
-        ("\udcff", "cannot be read: it is not UTF-8. Check its permissions, or restore the batch from a backup"),
+        ("\udcff", "cannot be read: it is not UTF-8. Restore the batch from a backup"),
     ],
     ids=["cut off", "empty", "newer", "missing", "no text"],
 )

@@ -177,7 +177,7 @@ def wave_lines(waves: Waves) -> Iterator[str]:
 def _left(room: Room, left: float) -> str:
     if left >= 0:
         return human_bytes(left)
-    return f"{human_bytes(-left)} TOO LITTLE{' IF ONE VOLUME' if may_fit(room) else ''}"
+    return f"{human_bytes(-left)} short{' if log dirs share a volume' if may_fit(room) else ''}"
 
 
 def may_fit(room: Room) -> bool:

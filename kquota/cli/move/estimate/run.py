@@ -207,9 +207,9 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     """Yield the number of rows that were left out, each assumption, and warnings about what the estimate omits."""
     health = measured.health
     left_out = {
-        "broker, topic, partition or a valid size is missing": health.bad,
-        "the replica is listed twice, and only its largest size is used": health.duplicate,
-        "the replica is a future replica (a copy between two log dirs of one broker)": health.future,
+        "no broker, topic, partition or valid size": health.bad,
+        "replica listed twice (kquota uses only its largest size)": health.duplicate,
+        "future replica (a copy between two log dirs of one broker)": health.future,
     }
     for why, rows in left_out.items():
         if rows:

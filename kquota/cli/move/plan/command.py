@@ -8,10 +8,11 @@ from typing import Annotated, Final
 from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import LogDirThrottle, Output, OutputFormat, flag, value
 
-EPILOG: Final = """stdout has the plan in the format of `kquota reassign-partitions --reassignment-json-file`. Nothing
-is written to the cluster.
+EPILOG: Final = """kquota prints the plan on stdout, in the format of `kquota reassign-partitions
+--reassignment-json-file`. It writes nothing to the cluster.
 
-By default, --drain also moves internal topics. For other goals, name them: --topics '__*'.
+By default, --drain also moves internal topics. The other goals move internal topics only if --topics names them, for
+example --topics '__*'.
 
 Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json

@@ -41,8 +41,8 @@ class DoctorOptions(WritingOptions):
         value(
             "older-than",
             "TIME",
-            "With --fix: remove only leftover throttles that doctor first saw at least this long ago, and again "
-            "in each later check, for example 1h.",
+            "With --fix: remove only leftover throttles that doctor first found at least this long ago (for example "
+            "1h) and has found in every check since.",
         ),
     ] = None
     yes: Yes = False

@@ -45,7 +45,7 @@ def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRa
             try:
                 seen = _look(at, replace(options, force=True), broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"the throttle stays set, and kquota checks again. This check failed ({worded(error)})")
+                say(f"the check failed ({worded(error)}). The throttle stays set, and kquota checks again")
                 seen = replace(seen, changes=(), restoration=Restoration())
     except (KeyboardInterrupt, GeneratorExit):
         run = seen.run

@@ -63,9 +63,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Bytes that brokers send and receive, and how their throttles are used. `spent` is None if the write rates are
-    unknown. If the move can never finish, some of them may be unknown: `spent` then leaves out the sides of brokers
-    with unknown rates, and `unknown` is the number of these sides.
+    """Bytes that brokers send and receive, and how their throttles are used.
+
+    `spent` is None if it is unknown whether the move can finish, because a write rate is unknown. Otherwise, `spent`
+    leaves out the sides of brokers with unknown write rates, and `unknown` is the number of these sides. It is above 0
+    only if the move can never finish.
 
     `slowest` has each side of a broker with the seconds until it finishes, or None without an expected time. The
     bottleneck is first.
