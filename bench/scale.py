@@ -49,7 +49,7 @@ def main() -> None:
     assert len(moving) == len(plan.targets) and lists and limits and name and text
     started = time.perf_counter()
     seen = statuses(plan, now, ())
-    verdict(seen)
+    verdict(one.progress for one in seen)
     words.status_lines(seen)
     verified = time.perf_counter() - started
     print(json.dumps({"plan": done, "record": recorded, "verify": verified, "megabytes": megabytes}))

@@ -28,11 +28,10 @@ from kquota.cli.clock import SystemClock
 from kquota.reassign.moves import PartitionReplicas, list_entries, moves
 from kquota.reassign.plan import Plan
 from kquota.stores.admin.connection import Wire
-from kquota.stores.admin.log_sizes import LogSizesRequest
 from kquota.stores.admin.moves import WireMoves
 from kquota.stores.admin.offsets import ListOffsetsRequest
 from kquota.stores.admin.partition_states import PartitionStatesRequest
-from kquota.stores.admin.replica_logs import WireReplicaLogs
+from kquota.stores.admin.replica_logs import LogSizesRequest, WireReplicaLogs
 from kquota.stores.admin.running import RunningMovesRequest
 from kquota.terms import THROTTLE_LISTS, BrokerId, TopicPartition
 from kquota.watch.observation import MoveWatch, WatchPorts, without_collections

@@ -1,4 +1,4 @@
-"""The entry point of `kquota` and of `python -m kquota`. It handles signals before it imports the rest."""
+"""The entry point of `kquota` and of `python -m kquota`. It sets the signal handlers before it imports the rest."""
 
 import gc
 import os
@@ -10,13 +10,16 @@ _LINES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", si
 
 
 def main() -> None:
-    """Run one command. Until it begins, a signal ends the process at once, because nothing has been written."""
+    """Run one command.
+
+    Until the command begins, a signal ends the process at once, because nothing has been written.
+    """
     for number in _LINES:
         # A signal that is ignored, for example by nohup, stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    # Collect garbage rarely, because imports leave few reference cycles, and the default of 700 takes 4 % of the time
-    # of a short command.
+    # Collect garbage rarely, because imports leave few reference cycles. With the default threshold of 700, garbage
+    # collection takes 4 % of the time of a short command.
     gc.set_threshold(200_000)
     from kquota.cli.main import main as run  # imported here, because the signal handlers must be set first
 

@@ -7,8 +7,9 @@ import socket
 
 
 def is_host(text: str) -> bool:
-    """True if the text can be the name or the address of a host. Check a host before you connect, because a socket can
-    raise UnicodeError, not OSError, for other text.
+    """True if a socket accepts the text as the name or the address of a host. The host need not exist.
+
+    Check a host before you connect, because a socket raises UnicodeError, not OSError, for other text.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)

@@ -24,7 +24,7 @@ token.
 STORE: Final = 8 * 2**20
 """The largest size in bytes of a key store or a trust store. The certificates of all public authorities take 0.2 MB."""
 STATE: Final = 16 * 2**20
-"""The largest size in bytes of a small file that kquota keeps next to the journals."""
+"""The largest size in bytes of a small file that kquota keeps, except for journals and snapshots."""
 JOURNAL: Final = 512 * 2**20
 """The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
 LINE: Final = 100_000
@@ -32,11 +32,11 @@ LINE: Final = 100_000
 takes less than 2,000 bytes.
 """
 _EXPANSION: Final = 200
-"""The maximum number of bytes, in addition to `_SMALL`, that one byte of gzip may become. A plan becomes 10 to 60 times
-as long, and a bomb 1,000 times.
+"""The maximum number of expanded bytes for each byte of gzip, in addition to `_SMALL`. A plan expands to 10 to 60 times
+its size, and a bomb to 1,000 times.
 """
 _SMALL: Final = 2**20
-"""The bytes that the values of a JSON text and the expansion of gzip may always take."""
+"""The number of bytes that is always allowed for the values of a JSON text, and for expanded gzip."""
 _VALUES: Final = 6
 """The maximum number of bytes of memory, in addition to `_SMALL`, that JSON values may take for each byte of the text.
 """
@@ -45,7 +45,7 @@ _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL
 )
-"""A JSON escape. The group matches half of a pair without the other half."""
+"""A JSON escape. The group matches an unpaired surrogate."""
 
 
 def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
@@ -87,12 +87,13 @@ def within(file: BinaryIO, largest: int) -> bytes:
 
 
 def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
-    """Return the text of a UTF-8 file. Raises OSError as `file_bytes` does, and UnicodeDecodeError for other bytes."""
+    """Return the text of a file. Raises OSError as `file_bytes` does, and UnicodeDecodeError if it is not UTF-8."""
     return file_bytes(path, largest, pipe=pipe).decode()
 
 
 def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
-    """Parse JSON text and return its value. `decoder` is from `json_decoder`.
+    """Parse JSON text, or its bytes in UTF-8, UTF-16 or UTF-32, and return its value. `decoder` is from
+    `json_decoder`.
 
     Raises ValueError for text that is not valid JSON, for example with NaN or infinity. Also raises ValueError for an
     unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for Python's
@@ -100,7 +101,7 @@ def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> An
     times the size of the text.
     """
     try:
-        text = data if isinstance(data, str) else _decoded(data)
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
         if _HALF.search(text) and any(found[1] for found in _ESCAPE.finditer(text)):
             raise ValueError("half of a pair of \\u escapes is missing")
         return counted_json.decode(text, decoder or _JSON, _SMALL + _VALUES * len(data))
@@ -117,10 +118,10 @@ def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> d
 
 
 def expanded(data: bytes, largest: int) -> bytes:
-    """Return the expanded bytes of one gzip member, at most `largest`.
+    """Return the expanded bytes of the first gzip member in `data`. Ignores the bytes after this member.
 
     Raises ValueError if the member is damaged or truncated, expands to more than `largest` bytes, or is a decompression
-    bomb. The memory is proportional to the result.
+    bomb. The function takes memory in proportion to its result.
     """
     most = min(largest, _SMALL + _EXPANSION * len(data))
     stream = zlib.decompressobj(wbits=31)
@@ -142,18 +143,13 @@ def expanded(data: bytes, largest: int) -> bytes:
 
 
 def lines(file: BinaryIO, longest: int = LINE) -> Iterator[bytes]:
-    """Yield the lines of a file. Raises ValueError for a line of more than `longest` bytes."""
+    """Yield the lines of a file, with their newlines. Raises ValueError for a line of more than `longest` bytes."""
     number = 0
     while line := file.readline(longest + 1):
         number += 1
         if len(line) > longest:
             raise ValueError(f"line {number} has more than {longest:,} bytes")
         yield line
-
-
-def _decoded(data: bytes) -> str:
-    """Return the text of JSON in UTF-8, UTF-16 or UTF-32. Raises ValueError for invalid bytes."""
-    return data.decode(json.detect_encoding(data))
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -36,8 +36,8 @@ class TooMuchMemory(ValueError):
 
 
 def decode(text: str, decoder: json.JSONDecoder, most: int) -> Any:
-    """Return `decoder.decode(text)`. Raises TooMuchMemory if the values of a long text need more than `most` bytes, and
-    the errors of the decoder.
+    """Return `decoder.decode(text)`. Raises the errors of the decoder, and TooMuchMemory if the values of a long text
+    need more than `most` bytes.
 
     If a hook of the decoder replaces an object with a value that JSON does not have, neither the object nor that value
     counts.

@@ -38,6 +38,7 @@ class NextStep(StrEnum):
     SHARE_RECORD = "sharing the record"
     UNSHARE_RECORD = "unsharing the record"
     UNSHARE_OTHER = "unsharing the record in topic"
+    CLEAN_UP_PROBES = "cleaning up after probes"
     USE_SANDBOX = "Use sandbox"
     STOP_SANDBOX = "stop sandbox"
     REMOVE_SANDBOX = "Remove sandbox"

@@ -1,4 +1,8 @@
-"""The folders of kquota: one in each of the XDG base directories for config, state and cache."""
+"""The folders of kquota: one in each of the XDG base directories for config, state and cache.
+
+A variable with a relative path does not count. The functions raise Invalid if they need the user's home folder, but
+the user has none.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ def cache(environment: Mapping[str, str]) -> Path:
 
 
 def _own(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
-    """Return the folder. Raises Invalid for a user without a home folder, as in some containers."""
+    """Return the folder. Raises Invalid if `variable` has no absolute path and the user has no home folder."""
     # Ignore a relative path, because the XDG standard requires this.
     given = Path(environment.get(variable, ""))
     if given.is_absolute():

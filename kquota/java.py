@@ -92,9 +92,10 @@ def _bundled() -> Java | None:
 def trust(java: Java) -> list[str]:
     """Return the options that make `java` trust the certificate authorities of this machine (`SSL_CERT_FILE`).
 
-    The machine's own Java needs no options, because its trust store is already set up. The Java in the wheel trusts
-    only its built-in authorities, but behind a company proxy, it must also trust the authority of the proxy. The result
-    is empty if there is no file of authorities. Raises Refused if the file cannot be read, converted or stored.
+    The result is empty if there is no file of authorities. It is also empty for the machine's own Java, because its
+    trust store is already set up. The Java in the wheel trusts only its built-in authorities, but behind a company
+    proxy, it must also trust the authority of the proxy. Raises Refused if the file cannot be read or converted, or if
+    the trust store cannot be written.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:
@@ -125,7 +126,8 @@ def _truststore(pem: bytes, where: str) -> bytes:
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
     except ImportError as error:
         raise Refused(
-            f"cannot convert the certificates of {where} for Java without `cryptography`. Install it with: {INSTALL}"
+            f"{where}: kquota cannot convert the certificates for Java without `cryptography`. Install it with: "
+            f"{INSTALL}"
         ) from error
     certificates = []
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def entries(path: Path, option: str) -> list[tuple[str, str]]:
-    """Return all keys and values of a file, in order.
+    """Return all keys and values of a file or a pipe, in order. A repeated key is in the list several times.
 
     Raises Invalid for an unreadable or invalid file. The error names the option but no value, because these files
     contain secrets.

@@ -1,7 +1,7 @@
-"""The API for programs: a connected cluster. Like `cli.world` for commands, this module opens the stores that implement
-the ports.
+"""The API for programs: a connected cluster. This module opens the stores that implement the ports, as `cli.world` does
+for commands.
 
-No client library is imported before a cluster is connected.
+It imports a client library only when it connects to a cluster.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
     `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
-    `default.api.timeout.ms`, in seconds. `brokers` were alive when the connection was opened. `checked` has the same
-    topics as `topics`, but only validates mutations. Implements `kquota.mutation.port.MutationCluster` and
-    `kquota.probe.port.ProbeCluster`.
+    `default.api.timeout.ms`, in seconds. `own` has the login of this connection. `brokers` were alive when the
+    connection was opened. `checked` has the same topics as `topics`, but only validates creations and growths, and
+    refuses deletions. Implements `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
@@ -65,12 +65,9 @@ class Cluster:
     sight: Sight
     brokers: tuple[BrokerId, ...]
     cluster_id: str
-    bootstrap_server: str
-    security: Security | None
     client: Client | None
-    warned: Callable[[str], None]
-    timeout: float = TIMEOUT
-    names: ArgumentNames = OF_A_PROGRAM
+    timeout: float
+    own: Logins
 
     def mutation_rate(self) -> float | None:
         from kquota.quota.precedence import rungs, winner
@@ -109,21 +106,14 @@ class Cluster:
         return explain(self.quotas.everything(), brokers, client=Client(user=user, client_id=client_id))
 
     def logins(self, client_config: Path | str | None = None) -> Logins:
-        probed = self.security
-        if client_config is not None:
-            probed = login(Path(client_config), self.warned, "client_config")
-        return Logins(
-            bootstrap_server=self.bootstrap_server,
-            security=self.security,
-            probed=probed,
-            warned=self.warned,
-            names=self.names,
-        )
+        if client_config is None:
+            return self.own
+        return replace(self.own, probed=login(Path(client_config), self.own.warned, "client_config"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`security`) and the login to probe (`probed`).
+    """The login of kquota (`security`) and the login to probe (`probed`). None means no login.
 
     Both are already read from their files, because a file may be a pipe, which can be read only once.
     `connected` receives the cluster id after each connection of `stage`.
@@ -144,19 +134,19 @@ class Logins:
 
     @property
     def client_id(self) -> str:
-        return client_id(self.probed)
+        return sent_client_id(self.probed)
 
     @contextmanager
     def stage(self) -> Iterator[Cluster]:
-        with _opened(self.bootstrap_server, self.security, self.warned, names=self.names) as cluster:
+        with _opened(self, self.security) as cluster:
             self.connected(cluster.cluster_id)
             yield cluster
 
     def stage_as(self, client_id: str) -> AbstractContextManager[Cluster]:
-        return _opened(self.bootstrap_server, self.probed, self.warned, client_id=client_id, names=self.names)
+        return _opened(self, self.probed, client_id=client_id)
 
     def filler(self) -> Traffic:
-        return _traffic(self.bootstrap_server, self.security, client_id(self.security))
+        return _traffic(self.bootstrap_server, self.security, sent_client_id(self.security))
 
     def client(self, client_id: str) -> Traffic:
         return _traffic(self.bootstrap_server, self.probed, client_id)
@@ -164,7 +154,7 @@ class Logins:
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
         from kquota.stores.admin.small_writes import small_writes
 
-        settings = _of_librdkafka(self.security) | {"client.id": client_id(self.security)}
+        settings = _of_librdkafka(self.security) | {"client.id": sent_client_id(self.security)}
         return small_writes(self.bootstrap_server, settings, topic, partitions)
 
     @contextmanager
@@ -176,7 +166,7 @@ class Logins:
 
     @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
-        """Run a proxy that records how a client reacts to throttle times, and yield the address for the client."""
+        """Run a proxy that records in `record` how a client reacts to throttle times. Yields its host:port."""
         from kquota.stores.admin.throttle_proxy import throttle_proxy
 
         with wire(self.bootstrap_server, self.security, names=self.names) as connection:
@@ -198,56 +188,56 @@ def connect(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Connect to a cluster through its brokers (host:port, separated by commas). `command_config` is a file of Java
-    properties with the login.
+    """Connect to a cluster through its brokers (host:port, separated by commas), and yield the cluster. The end of the
+    context closes the connection.
 
-    `names` are the names of the arguments in errors. `warned` receives warnings, for example about settings without
-    effect. `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). Raises
-    Invalid for a wrong argument or login file, Refused if the brokers reject the login, and Unreachable if no broker
-    answers.
+    `command_config` is a file of Java properties with the login, or None for no login. `names` are the names of the
+    arguments in errors. `warned` receives warnings, for example about settings without effect. `throttled` receives
+    each wait, in seconds, for a broker that throttles this client (KIP-219). Raises Invalid for a wrong argument or
+    login file, Refused if the brokers reject the login, and Unreachable if no broker answers.
 
         with kquota.connect("localhost:9092") as cluster:
             print([topic.name for topic in cluster.topics.topics(None)])
     """
     # Read the file only once, because it may be a pipe.
     security = login(None if command_config is None else Path(command_config), warned, names.command_config)
-    with _opened(bootstrap_server, security, warned, throttled, names=names) as cluster:
+    own = Logins(bootstrap_server=bootstrap_server, security=security, probed=security, warned=warned, names=names)
+    with _opened(own, security, throttled) as cluster:
         yield cluster
 
 
 @contextmanager
 def _opened(
-    bootstrap_server: str,
+    at: Logins,
     security: Security | None,
-    warned: Callable[[str], None],
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
-    names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Cluster]:
-    """Open one connection with a login and yield the cluster. `client_id` replaces the client-id of the login."""
+    """Open one connection with the login `security`, and yield the cluster. `client_id` replaces the client-id of the
+    login.
+    """
+    from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
     from kquota.stores.admin.quotas import WireQuotas
     from kquota.stores.admin.topics import WireTopics
 
-    who = client(security)
-    with wire(bootstrap_server, security, throttled, client_id, names) as opened:
+    name = user(security)
+    sent = sent_client_id(security) if client_id is None else client_id
+    with wire(at.bootstrap_server, security, throttled, client_id, at.names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
             checked=WireTopics(opened, validate_only=True),
             configs=WireConfigs(opened),
-            quotas=WireQuotas(opened, unreadable=warned),
+            quotas=WireQuotas(opened, unreadable=at.warned),
             sight=WireSight(opened),
             brokers=tuple(opened.brokers()),
             cluster_id=opened.cluster_id,
-            bootstrap_server=bootstrap_server,
-            security=security,
-            client=who if who is None or client_id is None else replace(who, client_id=client_id),
-            warned=warned,
+            client=None if name is None else Client(user=name, client_id=sent),
             timeout=TIMEOUT
             if security is None
             else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
-            names=names,
+            own=replace(at, security=security, probed=security),
         )
 
 
@@ -265,8 +255,8 @@ def _of_librdkafka(security: Security | None) -> dict[str, object]:
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """Return the settings of each live broker that determine the effect of quotas, with the `release` of the brokers
-    (None: unknown). Settings that a connection does not report are unknown.
+    """Return the settings of each live broker that determine the effect of quotas. Settings that the connection does
+    not report are unknown. `release` is the release of the brokers, or None if it is unknown.
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
@@ -281,8 +271,8 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
 
 def named_cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
-    """Return the entry of a cluster in `config.toml`. Raises Invalid with the path of the file if there is no valid
-    entry.
+    """Return the entry of a cluster in `config.toml`. Raises Invalid if the file or the entry is missing, or if any
+    entry in the file is not valid.
     """
     from kquota.stores.state.clusters import cluster
 
@@ -294,7 +284,7 @@ def login(
 ) -> Security | None:
     """Return the client's security settings in the file, or None without a file.
 
-    Raises Invalid for an invalid file. The message begins with `option`.
+    Raises Invalid for an unreadable or invalid file. The message begins with `option`.
     """
     if file is None:
         return None
@@ -311,7 +301,10 @@ def wire(
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[Wire]:
-    """Open a connection to the brokers. `client_id` replaces the client-id of the login."""
+    """Open a connection to the brokers, and yield it. `client_id` replaces the client-id of the login.
+
+    Raises Invalid for a wrong address, Refused if the brokers reject the login, and Unreachable if no broker answers.
+    """
     from kquota.stores.admin.connection import Wire
 
     settings = _settings(security)
@@ -334,7 +327,8 @@ def controllers(
     """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login
     `security`.
 
-    Raises Unreachable if no controller answers within about `seconds`.
+    Raises Invalid for a wrong address, Refused if the controllers reject the login, and Unreachable if no controller
+    answers within about `seconds`.
     """
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.admin.controllers import ControllerWire
@@ -357,10 +351,11 @@ def controllers_of(
     throttled: Callable[[float], None] = _unheard,
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Iterator[ControllerConfigs]:
-    """Open the configs of a KRaft cluster through the given controllers, or those that the brokers report.
+    """Open the configs of a KRaft cluster through `bootstrap_controller`. None means the controllers that the brokers
+    report.
 
-    Raises Unreachable if the brokers report no controllers, if no controller answers, and if the controllers belong to
-    another cluster.
+    Raises the errors of `controllers`. Also raises Unreachable if the brokers report no controllers, or if the
+    controllers belong to another cluster.
     """
     from kquota.stores.admin.controllers import reported
 
@@ -382,20 +377,12 @@ def _settings(security: Security | None) -> dict[str, object]:
     return dict(kafka_python.settings(security))
 
 
-def client(security: Security | None) -> Client | None:
-    """Return the user and client-id that brokers see, or None if only brokers know the user."""
-    from kquota.quota.precedence import Client
-
-    name = user(security)
-    return None if name is None else Client(user=name, client_id=client_id(security))
-
-
 def user(security: Security | None) -> str | None:
     """Return the user that brokers derive from a login, or None if only brokers know this user."""
     return ANONYMOUS if security is None else security.user
 
 
-def client_id(security: Security | None) -> str:
+def sent_client_id(security: Security | None) -> str:
     """Return the client-id that a login sends. A login without a client-id sends kquota's own client-id."""
     from kquota.stores.admin.connection import CLIENT_ID
 

@@ -1,13 +1,15 @@
-"""Parses and formats rates (bytes per second), sizes (bytes), times (seconds), percentages and counts."""
+"""Parses and formats rates (bytes per second), sizes (bytes), times (seconds), percentages and counts. Adds amounts of
+which some may be unknown.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, NewType
+from typing import Final, NewType, TypeVar
 
 from kquota.errors import Invalid
 
@@ -163,7 +165,7 @@ def human_bytes(size: float, digits: int = 3) -> str:
 
 
 def size_in_full(size: float) -> str:
-    """Format a size for people, and exactly in whole bytes, rounded up.
+    """Format a size for people, and in whole bytes, rounded up.
 
     >>> size_in_full(12_345_678), size_in_full(1)
     ('12.3 MB (12345678 bytes)', '1 B (1 byte)')
@@ -240,3 +242,18 @@ def counted(value: int, noun: str) -> str:
 def agreeing(value: int, noun: str, one: str, many: str) -> str:
     """Return a count with its noun and verb: `1 copy has`, `2 copies have`."""
     return f"{counted(value, noun)} {one if value == 1 else many}"
+
+
+_Amount = TypeVar("_Amount", int, float)
+
+
+def total(amounts: Iterable[_Amount | None]) -> _Amount | None:
+    """Return the sum of the amounts, or None if one of them is unknown (None)."""
+    found = list(amounts)
+    return None if None in found else sum(amount for amount in found if amount is not None)
+
+
+def highest(amounts: Iterable[_Amount | None]) -> _Amount | None:
+    """Return the highest amount, or None if there are none or one of them is unknown (None)."""
+    found = list(amounts)
+    return None if None in found else max((amount for amount in found if amount is not None), default=None)

@@ -22,16 +22,16 @@ _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read(path: Path, what: str) -> tuple[str, str]:
-    """Return the text of a UTF-8 file (with or without a byte order mark), a pipe or stdin (`-`), and its name in
-    messages.
+    """Return the text of a file, and the name of the file in messages. `path` can also be a pipe, or `-` for stdin.
 
-    `what` describes the file, for example "a reassignment JSON file". Raises Invalid for a file that is unreadable,
-    empty, larger than `LARGEST` or not UTF-8.
+    Removes a byte order mark. `what` describes the file, for example "a reassignment JSON file". Raises Invalid for a
+    file that is unreadable, empty, larger than `LARGEST` or not UTF-8.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
     try:
-        data = _bytes(sys.stdin.buffer, name) if piped else _opened(path, name)
+        with contextlib.nullcontext(sys.stdin.buffer) if piped else path.open("rb") as file:
+            data = _bytes(file, name)
     except OSError as error:
         raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
@@ -49,7 +49,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def looking_at(path: Path) -> Iterator[None]:
-    """Translate an OSError for `path` into Invalid, for example if the name is too long."""
+    """Translate an OSError of the block into Invalid, with `path` in the message."""
     try:
         yield
     except OSError as error:
@@ -57,7 +57,8 @@ def looking_at(path: Path) -> Iterator[None]:
 
 
 def is_folder(path: Path) -> bool | None:
-    """True if the path is a folder. None if the path does not exist. Raises Invalid if the path cannot be accessed.
+    """Return True for a folder, False for another file, and None if the path does not exist. Raises Invalid if the path
+    cannot be accessed.
 
     The function does not use `Path.exists`, which treats errors differently in each version of Python.
     """
@@ -69,17 +70,12 @@ def is_folder(path: Path) -> bool | None:
 
 
 def place(text: str, at: int) -> str:
-    """Return the position of a character, for messages.
+    """Return the line and the column of the character at index `at`, for messages.
 
     >>> place("one\\ntwo", 5)
     'line 2 column 2'
     """
     return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
-
-
-def _opened(path: Path, name: str) -> bytes:
-    with path.open("rb") as file:
-        return _bytes(file, name)
 
 
 def _bytes(file: BinaryIO, name: str) -> bytes:

@@ -49,7 +49,7 @@ def bearer(**options: str) -> dict[str, str]:
     }
 
 
-IMPATIENT = {"default.api.timeout.ms": "1500"}
+IMPATIENT = {"default.api.timeout.ms": "5000"}
 """For a port that closes each connection before it answers: kquota reconnects until its deadline."""
 CLOSED = "The port may belong to another listener, or the server may limit new connections (connection_creation_rate). "
 CLOSED += "Check the port, and security.protocol ({}) in "

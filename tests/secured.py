@@ -200,7 +200,7 @@ def _users(bootstrap: str, login: str) -> None:
         for done in admin.alter_user_scram_credentials([wanted]).values():
             done.result(timeout=60)
     for size in (256, 512):
-        until(lambda size=size: _gets_in(login, f"SCRAM-SHA-{size}"), 60.0)  # type: ignore[misc]
+        until(lambda size=size: _gets_in(login, f"SCRAM-SHA-{size}"))  # type: ignore[misc]
 
 
 def _gets_in(address: str, mechanism: str) -> bool:

@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.SHARE_RECORD: "record share",
     NextStep.UNSHARE_RECORD: "record unshare",
     NextStep.UNSHARE_OTHER: "record unshare --record {}",
+    NextStep.CLEAN_UP_PROBES: "quota probe --clean-up",
     NextStep.USE_SANDBOX: "sandbox env {}",
     NextStep.STOP_SANDBOX: "sandbox down {}",
     NextStep.REMOVE_SANDBOX: "sandbox down {}",

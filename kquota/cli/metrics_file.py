@@ -19,10 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from kquota import durable
 from kquota.cli import move_stores, world
 from kquota.errors import Invalid, Refused
+from kquota.measure import highest, total
 from kquota.terms import REPLICATION_RATES
 from kquota.throttle import actions, doctor
 from kquota.watch.observation import MoveWatch
-from kquota.watch.view import total
 
 LAST_SUCCESS: Final = "kquota_last_success_timestamp_seconds"
 EXIT_CODE: Final = "kquota_last_exit_code"
@@ -86,7 +86,7 @@ class MetricsFile:
         values: dict[str, float | None] = {
             "kquota_moves_running": len(moving),
             "kquota_bytes_left": total(view.left for view in moving),
-            "kquota_seconds_left": _longest([view.least_seconds for view in moving]),
+            "kquota_seconds_left": highest([0.0, *(view.least_seconds for view in moving)]),
             "kquota_throttled_brokers": len(limited),
             "kquota_leftover_throttles": None if standing.unread_topics else len(left),
         }
@@ -172,11 +172,6 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
     times = [sample.value for sample in samples if sample.name == LAST_SUCCESS]
     valid = len(times) == 1 and math.isfinite(times[0]) and 0 < times[0] <= now.timestamp()
     return KeptMetrics(cluster=cluster, last_success=times[0] if valid else None)
-
-
-def _longest(found: list[float | None]) -> float | None:
-    known = [value for value in found if value is not None]
-    return max(known, default=0.0) if len(known) == len(found) else None
 
 
 def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:

@@ -47,7 +47,7 @@ def rounded(digits: int) -> Form:
 
 def each(form: Form) -> Form:
     """Return the form of a sequence whose items have this form."""
-    return lambda items: [form(item) for item in items]
+    return lambda items: map(form, items)
 
 
 def moment(time: datetime) -> str:
@@ -263,6 +263,7 @@ FORMS: Final[Mapping[type[Any], Form]] = {
     float: _number,
     list: _list,
     tuple: _list,
+    map: _list,  # `each` makes the items one by one, because a list of them would need as much memory as the document
     dict: _object,
     datetime: datetime.isoformat,
     Default: lambda _: None,  # null stands for the default entity, because a user can have any name

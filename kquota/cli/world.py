@@ -310,9 +310,9 @@ def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
     """Return the file with the cached names that completions offer for the cluster `named` by options."""
-    from kquota.stores.state.completion import completion_file
+    from kquota.stores.state.completion import CompletionFile
 
-    return completion_file(os.environ, named)
+    return CompletionFile(folders.cache(os.environ) / "completion", named)
 
 
 def unseen(alone: KquotaError | None) -> tuple[str, ...]:

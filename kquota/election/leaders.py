@@ -30,7 +30,10 @@ def read(path: Path) -> tuple[TopicPartition, ...]:
 
 
 def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
-    """Parse the partitions of a JSON document. `where` names the document in errors. Raises Invalid like `read`."""
+    """Parse the partitions of a JSON document. `where` names the document in errors.
+
+    Raises Invalid if the document is not valid, with Kafka's words as in `read`.
+    """
     if not text.strip():
         raise Invalid(f"{where}: Replica election data is empty")
     document = strict_json.load(text, where, _EXAMPLE, _plain, "partitions")
@@ -60,7 +63,7 @@ def _partition(entry: Value) -> TopicPartition:
 
 
 def needing(kind: ElectionType, partitions: Mapping[TopicPartition, Partition]) -> tuple[TopicPartition, ...]:
-    """Return the partitions that need an election of this kind (KIP-460).
+    """Return the partitions that need an election of this kind (KIP-460), in the given order.
 
     A preferred election is for partitions without a leader or with a leader that is not the preferred one. An unclean
     election is for partitions without a leader.
@@ -77,11 +80,11 @@ def _needs(kind: ElectionType, state: Partition) -> bool:
 def batches(
     names: Iterable[TopicPartition], partitions: Mapping[TopicPartition, Partition], size: int | None
 ) -> Iterator[Sequence[TopicPartition]]:
-    """Divide the partitions into batches of at most `size`, or into one batch if `size` is None. Each batch is spread
-    over the preferred leaders.
+    """Divide the partitions into batches of at most `size`, or into one batch if `size` is None.
 
     A broker that becomes the leader of many partitions at once delays their clients (KIP-1358), so each batch
-    alternates between the preferred leaders. Partitions with the same preferred leader keep their order.
+    alternates between the preferred leaders. Partitions with the same preferred leader keep their order. Names that
+    `partitions` does not contain are treated as partitions of one more leader.
     """
     of_broker: defaultdict[BrokerId | None, list[TopicPartition]] = defaultdict(list)
     for name in names:

@@ -1,5 +1,5 @@
-"""The order of requests: send as much as the bucket should accept, wait as long as the broker asks, and send the rest
-again.
+"""Sends mutations: as many as the bucket should accept. After a rejection, kquota waits as long as the broker asks, and
+sends the rejected topics again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ _LONGEST_MS: Final = 2**31 - 1
 
 
 class Fate(enum.Enum):
-    """The result for one topic."""
+    """The result for one topic.
+
+    `ALREADY` means that there was nothing to do. `REJECTED` means that the quota still rejects the topic, or that
+    kquota held it back because of the quota. `UNKNOWN` means that the request got no answer or no clear answer.
+    """
 
     DONE = "done"
     ALREADY = "already so"
@@ -49,10 +53,13 @@ class TopicOutcome:
 class MutationWork:
     """The progress of the requests. A caller can read it at any moment, even after an interrupt.
 
-    `sent` counts the topics in all requests, including repeated ones. `throttle_time_ms` is the wait in the last answer
-    if that answer rejected topics, or the wait that a broker would report if kquota held topics back at the end.
-    Otherwise it is 0. Nothing may be sent before the monotonic time `muted` (KIP-219). `already` are the error codes
+    `left` has the topics without a final result, including those `in_flight`. `outcomes` has the final results by
+    topic. `sent` counts the topics in all requests, and counts a repeated topic again. `already` are the error codes
     that mean that there is nothing to do.
+
+    `throttle_time_ms` is the wait in the last answer if that answer rejected topics. If kquota held topics back at the
+    end, it is the wait that a broker would report. Otherwise it is 0. Nothing may be sent before the monotonic time
+    `muted`, in seconds (KIP-219).
     """
 
     left: deque[Mutation]
@@ -195,7 +202,7 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
 
 
 def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """Group the outcomes by fate. Each group keeps its order."""
+    """Group the outcomes by fate. Every fate has a group, which may be empty. Each group keeps its order."""
     found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
     for outcome in outcomes:
         found[outcome.fate].append(outcome)

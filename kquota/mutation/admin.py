@@ -100,7 +100,7 @@ def delete_topics(
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
-    """Return the pace for this number of topics under the quota that applies to this client, if the cluster reports it.
+    """Return the pace for this number of topics. It follows the quota of this client, if the cluster reports one.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
     with `validate_only` is free, so kquota does not wait before sending it. However, Kafka 4 counts the request against
@@ -113,8 +113,8 @@ def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = Fals
 
 
 def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> list[Creation]:
-    """Return the creations. If any of them has no number of partitions, `default_partitions` is the number that the
-    brokers will probably use.
+    """Return the creations. If one of them has neither a number of partitions nor an assignment, all get the brokers'
+    probable default as `default_partitions`.
     """
     found = list(creations)
     if all(one.partitions or one.assignment for one in found):
@@ -158,6 +158,6 @@ def _results(
 def _error(one: TopicOutcome) -> KquotaError | None:
     if one.fate is Fate.NOT_SENT:
         return Unreachable(
-            f"topic {one.mutation.topic} was not sent, because an earlier request got no answer or the timeout passed"
+            f"topic {one.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
         )
     return one.error

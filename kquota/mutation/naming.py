@@ -40,9 +40,10 @@ def count(number: int | None, where: str, most: int = HIGHEST_ID) -> int | None:
 
 
 def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """Parse lines of `NAME [PARTITIONS [REPLICATION-FACTOR]]`. Yields None for a missing number. `#` begins a comment.
+    """Parse lines of `NAME [PARTITIONS [REPLICATION-FACTOR]]`, and yield the values of each. A missing number is None.
 
-    Raises Invalid for an invalid line. The message begins with `where` and the number of the line.
+    `#` begins a comment, and blank lines are skipped. Raises Invalid for an invalid line. The message begins with
+    `where` and the number of the line.
     """
     for number, line in enumerate(text, 1):
         words = line.partition("#")[0].split()

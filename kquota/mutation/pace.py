@@ -17,6 +17,7 @@ from kquota.terms import SAMPLE_MS, SAMPLES
 _FIRST: Final = 1
 """The number of topics in the first request. It is low, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
+"""The maximum number of topics in one request."""
 _MOST_MUTATIONS: Final = 2_000
 """The maximum number of mutations in one request for several topics. The reason is the limit of a KRaft controller: it
 writes at most 10,000 records for a request.
@@ -40,6 +41,7 @@ doubles each time that a raised rate is rejected and the measured rate has not f
 _SLOWEST: Final = 1e-9
 """A lower quota counts as this rate in mutations per second, one mutation in 30 years, so that every time is finite."""
 _SAME: Final = 0.9
+"""A measured rate above this fraction of the learned rate has not fallen."""
 _ALONE: Final = 0.8
 """A client that gets at least this fraction of the quota is considered alone. The rest can be lost to rounded waits and
 to response times.
@@ -69,13 +71,11 @@ _MANY: Final = 6
 large share and requests many topics at once, so it waits for a random time instead.
 """
 _LATEST: Final = 0.9
-"""Within the time of a topic, a client waits for its place. This is the place of a client that had the whole bucket, as
-a fraction of this time. Other clients have earlier places.
+"""The place of a client that had the whole bucket, as a fraction of the time of one topic. Other clients have earlier
+places. Each client waits for its place before it sends.
 """
 _LEAST: Final = 0.0025
-"""The smallest share of a bucket that is counted. With an even smaller share, a client does not let more topics go
-first.
-"""
+"""A share of the bucket below this value counts as this value. This limits how many topics a client lets go first."""
 _RECENT: Final = 0.2
 """The weight of the last request in the mean duration of a request."""
 _UNTOLD: Final = 0.05
@@ -83,8 +83,8 @@ _UNTOLD: Final = 0.05
 were rejected at the same time.
 """
 _TELLING: Final = 4
-"""Until this many prices are known, a second topic is sent with the first, because the rejection of the second reveals
-the price of the first: the throttle time of one mutation.
+"""Until this many prices are known, kquota sends two topics together, because the rejection of the second reveals the
+price of the first. The price is the throttle time of one mutation.
 """
 
 

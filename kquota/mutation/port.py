@@ -80,9 +80,10 @@ class MutationCluster(Protocol):
 
     @property
     def checked(self) -> Topics:
-        """The same topics. The controller only checks creations and growths (`ValidateOnly`), but still deletes topics.
+        """The same topics, but the controller only checks creations and growths (`ValidateOnly`).
 
-        According to KIP-599, the checks are free. Kafka 4 counts them against the quota, and can reject them.
+        According to KIP-599, the checks are free. Kafka 4 counts them against the quota, and can reject them. `send`
+        raises Refused for deletions, because Kafka cannot check a deletion.
         """
         ...
 

@@ -60,8 +60,8 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to create. `partitions` and `replication_factor` are None with an `assignment`, and for the broker's
-    defaults (from Kafka 2.4).
+    """A topic to create. `partitions` and `replication_factor` are None if `assignment` is set. Without an assignment,
+    None means the broker's default (from Kafka 2.4).
 
     `default_partitions` is the number of partitions that the broker's default will probably give. It is not sent.
     """
@@ -81,7 +81,10 @@ class Creation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A topic that has `now` partitions and gets `partitions` in total. `assignment` covers only the new partitions."""
+    """A topic that has `now` partitions and gets `partitions` in total. `assignment` covers only the new partitions.
+
+    `now` is 0 if the topic does not exist.
+    """
 
     topic: str
     partitions: int
@@ -96,7 +99,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """A topic to delete, with its number of partitions."""
+    """A topic to delete, with its number of partitions, or 0 if the topic does not exist."""
 
     topic: str
     partitions: int

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from kquota.errors import Refused
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, highest, total
 from kquota.pace.enforcement import AS_SHIPPED, QUICK_SECONDS, Enforcement
 from kquota.pace.share import Share, pace, shares
-from kquota.pace.work import Work, total
+from kquota.pace.work import Work
 
 _FINE: Final = 10_000
 _LARGEST: Final = 2**63 - 1
@@ -35,7 +35,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     waves = [work for work in works if work.links]
     if not waves:
         return ByteRate(1)
-    each = "" if len(waves) == 1 else f" for each of its {len(waves)} waves"
+    each = "" if len(waves) == 1 else f" each of its {len(waves)} waves"
     too_short = Refused(
         f"{seconds:g} s is too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
         "throttle. Allow more time"
@@ -48,9 +48,8 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
         """Return the seconds of a wave if its slowest side never waits for another side. None if a side never ends."""
-        times = [replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave]
-        known = [time for time in times if time is not None]
-        return enforcement.seconds(max(known)) if len(known) == len(times) else None
+        slowest = highest(replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave)
+        return None if slowest is None else enforcement.seconds(slowest)
 
     def one_is_late(throttle: int) -> bool:
         least = total(alone(throttle, of_wave) for of_wave in sides)

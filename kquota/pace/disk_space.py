@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kquota.pace.work import total
+from kquota.measure import total
 
 Figures: TypeAlias = tuple[int | None, int | None]
 """The total and the usable bytes of one log dir's volume. Each is None if the broker does not report it."""

@@ -204,8 +204,8 @@ def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
     """Return the sums over the partitions of a group that have at least two commits. None if the reading at the time
     `at` has no commit in these partitions.
 
-    Of these partitions, only those whose commits cover at least `LEAST_SECONDS` count, or all of them if there is no
-    such partition.
+    Only partitions whose commits cover at least `LEAST_SECONDS` count. If there is no such partition, all of them
+    count.
     """
     several = [one.commits for one in partitions.values() if len(one.commits) > 1]
     if not any(commits[-1].at == at for commits in several):

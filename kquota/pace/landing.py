@@ -44,7 +44,8 @@ class RateBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """The missing bytes of all copies (`left`), the net rate at which `left` decreases, and the write rate.
+    """The missing bytes of all copies (`left`), the rate at which `left` decreases (`net`), and the write rate
+    (`written`).
 
     Rates are in bytes per second.
     """
@@ -55,7 +56,7 @@ class Copying:
 
 
 def landing_rate(now: ByteRate, copying: Copying, until: float, bounds: RateBounds) -> ByteRate:
-    """Return the throttle under which a move should end within `until` seconds.
+    """Return the throttle under which a move should end within `until` seconds, with `AIM` of this time for the copies.
 
     Under the throttle `now`, the copies receive `net` + `written`. kquota assumes that this rate is proportional to the
     throttle, so the caller repeats the calculation as the move proceeds. After the deadline, the result is the upper
@@ -105,7 +106,10 @@ def differs(new: ByteRate, old: ByteRate) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySpan:
-    """A throttle from `start` to `end`, excluding `end`. If `end` is before `start`, the span ends on the next day."""
+    """A throttle in bytes per second from `start` to `end`, excluding `end`.
+
+    If `end` is before `start`, the span ends on the next day.
+    """
 
     start: time
     end: time

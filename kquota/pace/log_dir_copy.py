@@ -40,7 +40,7 @@ class LogDirWork:
 class LogDirPace:
     """The work of one broker under `throttle`, in bytes per second.
 
-    None means that no throttle is set or known. The time is then unknown.
+    If `throttle` is None, no throttle is set or known, and the time is unknown.
     """
 
     work: LogDirWork

@@ -33,7 +33,7 @@ _OF_NORMAL: Final = 1.4826
 class KeptEstimate:
     """A recorded estimate: a plan takes `expected` seconds under `throttle` bytes per second.
 
-    `plan` is the hash of the plan.
+    `plan` is the hash of the plan, and `at` is the time of the estimate.
     """
 
     plan: str
@@ -82,7 +82,7 @@ class PastMoves:
 
     @property
     def certain(self) -> tuple[PastMove, ...]:
-        """The past moves that the next estimate uses, at most `MOST_USED`."""
+        """The newest ended moves that are certain, at most `MOST_USED`. The next estimate uses them."""
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:

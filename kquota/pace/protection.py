@@ -1,5 +1,5 @@
-"""The throttle of a running move that protects clients: it rises while no signal shows harm, and falls when writes are
-slow, a consumer group lags, partitions lose in-sync replicas, or the metrics of brokers show slow clients.
+"""A throttle that protects clients during a move: it rises while no signal shows harm, and falls when writes are slow,
+a consumer group lags, partitions lose in-sync replicas, or the metrics of brokers show slow clients.
 
 This is a state machine without I/O. It receives one window of measurements after another, and returns the throttle to
 set.
@@ -49,14 +49,14 @@ STEPS: Final = 20
 SLOW_SHARE: Final = 0.05
 """Writes may be slow in this share of the time, because bursts of clients also make writes slow."""
 FORGIVEN_DEBT: Final = 2.5
-"""One more slow window can leave the throttle unchanged only if the earlier ones exceed `SLOW_SHARE` of the time by at
-most this many seconds.
+"""A rare slow window leaves the throttle unchanged. It does not count as rare if earlier slow windows exceed
+`SLOW_SHARE` of the time by more than this many seconds.
 """
 DECREASE: Final = 0.5
-"""The smallest factor of a decrease. Every signal other than the latency of writes has the smallest factor."""
+"""The smallest factor of a decrease. A decrease for another reason than slow writes uses the smallest factor."""
 SMALL_DECREASE: Final = 0.7
-"""This is the smallest factor if the throttle has been raised towards one that was too high. The throttle is then
-already close to the limit of the clients.
+"""The smallest factor if the throttle has been raised towards one that was too high. The throttle is then already close
+to the limit of the clients.
 """
 LEAST_DECREASE: Final = 0.85
 """The largest factor of a decrease. Between the smallest and the largest factor, the factor is (limit / latency)²,
@@ -103,9 +103,10 @@ class ProtectionStep:
     """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
 
     These three are None while the baseline is measured, and if no broker is slow and the latency of a broker is
-    unknown. If the lag of a consumer group is the reason, `lag` has its growth. If metrics are the reason, `high` is
-    the reported time that exceeds its limit most. `unreported` is the reason why metrics are unknown. `excused` has
-    the lags that grow even under the lowest throttle. The groups of these lags no longer count.
+    unknown. `shrunk` is the number of partitions that lost an in-sync replica. If the lag of a consumer group is the
+    reason, `lag` has its growth. If metrics are the reason, `high` is the reported time that exceeds its limit most.
+    `unreported` is the reason why metrics are unknown. `excused` has the lags that grow even under the lowest throttle.
+    The groups of these lags no longer count.
     """
 
     rate: ByteRate
@@ -340,7 +341,7 @@ class Protection:
 
 
 def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | None:
-    """Return a quantile of the latencies, or None if there are too few of them."""
+    """Return a quantile of the latencies, or None if there are fewer than `LEAST_SAMPLES`."""
     if len(latencies) < LEAST_SAMPLES:
         return None
     ordered = sorted(latencies)

@@ -11,10 +11,10 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, highest, total
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.fair_rates import Port, Stream, StreamEnds, run
-from kquota.pace.work import Link, Work, total
+from kquota.pace.work import Link, Work
 
 _TIE: Final = 1e-9
 
@@ -52,7 +52,7 @@ class Share:
 
     @property
     def left(self) -> float | None:
-        """The rate that remains for copies: `flows` - `keep_up`. It can be negative."""
+        """The rate that remains for copies: `flows` - `keep_up`. It can be negative. None if `keep_up` is unknown."""
         return None if self.keep_up is None else self.flows - self.keep_up
 
     @property
@@ -187,9 +187,7 @@ class Pace:
 
         None if a rate is unknown.
         """
-        needed = [share.needed for share in self.shares]
-        known = [rate for rate in needed if rate is not None]
-        return max(known, default=0.0) if len(known) == len(needed) else None
+        return highest([0.0, *(share.needed for share in self.shares)])
 
     @property
     def seconds(self) -> float | None:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kquota.measure import total
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.share import Pace, Side, pace
-from kquota.pace.work import Link, total
+from kquota.pace.work import Link
 
 MODEL: Final = 0.1
 """The largest relative error of the model in nine of ten real moves.

@@ -1,13 +1,14 @@
-"""A move in waves, one after the other: the work and time of each wave, and of all waves."""
+"""A move in waves, one after the other: the partitions of each wave, and the work and time of each and of all waves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, highest, total
 from kquota.pace.share import Pace, Share, pace
-from kquota.pace.work import Work, total
+from kquota.pace.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +71,7 @@ class Waves:
 
         None if a rate is unknown.
         """
-        least = [pace.least_throttle for _, pace in self.each]
-        known = [rate for rate in least if rate is not None]
-        return max(known) if len(known) == len(least) else None
+        return highest(pace.least_throttle for _, pace in self.each)
 
     @property
     def worst(self) -> int:
@@ -103,3 +102,52 @@ class Waves:
 def in_waves(waves: Iterable[Wave], like: Pace) -> Waves:
     """Return the waves of a move, with the throttle and the enforcement of the whole move."""
     return Waves(each=tuple((wave, pace(wave.work, like.throttle, like.enforcement)) for wave in waves))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The split of a move into waves. Partitions stay in their order, and each wave is a range of them.
+
+    It has the number of `waves`, or the maximum bytes of one wave, `in_flight`. Exactly one of the two is set.
+    """
+
+    waves: int | None = None
+    in_flight: int | None = None
+
+    def starts(self, copied: Sequence[int]) -> list[int]:
+        """Return the index at which each wave begins. `copied` has the bytes to copy for each partition."""
+        return _no_more_than(copied, self.in_flight) if self.in_flight is not None else _even(copied, self.waves or 1)
+
+
+def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
+    """Return the first index of each wave, for as few waves as possible.
+
+    No wave exceeds `limit` bytes, unless it is a single partition.
+    """
+    starts: list[int] = []
+    flying = 0
+    for n, size in enumerate(copied):
+        if not starts or flying + size > limit:
+            starts.append(n)
+            flying = 0
+        flying += size
+    return starts
+
+
+def _even(copied: Sequence[int], waves: int) -> list[int]:
+    """Return the first index of each wave, for at most `waves` waves with about the same bytes. No wave is empty.
+
+    A partition belongs to the wave that contains its middle. If no partition has bytes, waves have about the same
+    number of partitions.
+    """
+    whole = sum(copied)
+    if not whole:
+        copied, whole = [1] * len(copied), len(copied)
+    starts: list[int] = []
+    wave = -1
+    for n, end in enumerate(accumulate(copied)):
+        part = min((2 * end - copied[n]) * waves // (2 * whole), waves - 1)
+        if part > wave:
+            starts.append(n)
+            wave = part
+    return starts

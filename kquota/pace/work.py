@@ -114,11 +114,5 @@ def allotment(rate: float, led: Led) -> Allotment:
     return Allotment(factor=None, a_byte=0.0, each=rate / led.partitions)
 
 
-def total(rates: Iterable[float | None]) -> float | None:
-    """Return the sum of rates or times, or None if one of them is unknown."""
-    known = list(rates)
-    return None if None in known else sum(rate for rate in known if rate is not None)
-
-
 def _times(rate: float | None, factor: float) -> float | None:
     return None if rate is None else rate * factor

@@ -1,9 +1,9 @@
 """Moves replicas from full to empty brokers, to bring each broker into a band around the mean with few copied bytes.
 
 The algorithm makes only moves that bring the brokers as a whole closer to the band, and undoes a move that no longer
-helps. It therefore ends, and a second run on its result changes nothing, unless old replicas that were deleted have
-made room on a disk. Moves that push no broker out of the band come first, then followers before leaders, then the
-largest partitions that are not too large. If no move helps, the algorithm exchanges two replicas.
+helps. It therefore ends. A second run on its result changes nothing, unless the removal of old replicas has made room
+on a disk. Moves that push no broker out of the band come first, then followers before leaders, then the largest
+partitions that are not too large. If no move helps, the algorithm exchanges two replicas.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ for each of these replicas at most `2 * _NEAR` replicas of the other broker.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceBand:
-    """A band around a mean: the minimum and the maximum number of bytes that a broker should hold."""
+    """A band around a mean: the minimum and the maximum number of bytes that a broker or a log dir should hold."""
 
     low: int
     high: int
@@ -49,7 +49,7 @@ class BalanceBand:
         return cls(low=floor(mean * (1 - tolerance)), high=ceil(mean * (1 + tolerance)), mean=round(mean))
 
     def off(self, load: int) -> int:
-        """Return the bytes by which a broker is outside the band, or 0 if it is inside."""
+        """Return the bytes by which `load` is outside the band, or 0 if it is inside."""
         return max(0, load - self.high, self.low - load)
 
 

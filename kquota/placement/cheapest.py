@@ -35,8 +35,8 @@ def cheapest(
 ) -> dict[int, BrokerId] | None:
     """Return the new place of each replica that moves, so that all loads are in the band. Fewer than `most` bytes move.
 
-    `room` has the bytes that each place can receive, or None for no limit. The result is None if there are too many
-    replicas, or if the search finds no solution.
+    `loads` has the bytes in each place. `room` has the bytes that each place can receive, or None for no limit. The
+    result is None if there are too many replicas, or if the search finds no solution.
     """
     ordered = sorted((each for each in replicas if each.size), key=lambda each: (-each.size, each.number))
     if len(ordered) > _FEW:

@@ -34,11 +34,17 @@ class Disk:
     used: int
     pending: int = 0
 
+    def share(self, grown: int) -> float | None:
+        """Return the used fraction after `grown` more bytes, or None if the total is 0."""
+        return max(0, self.used + grown) / self.total if self.total else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
     """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
 
+    `rack` is None if the broker has no rack, or if its rack is unknown, as for a dead broker. `cordon` is None if no
+    log dir of the broker is cordoned.
     If some log dirs of the broker are cordoned, new replicas must fit on `open_disk`, the volumes of the other log
     dirs. `open_disk` is None if it is unknown or `cordon` is None.
     """

@@ -47,7 +47,8 @@ class PlacementDraft:
     `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
     replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that
     do not hold the partition now. `drops[p]` are replicas that are removed without a replacement. `incoming` has the
-    bytes that each broker must receive. `pending` has the bytes that running moves still copy to each broker.
+    bytes that each broker must receive. `pending` has the bytes that running moves still copy to each broker. `room`
+    has the bytes that each broker can receive besides `pending`, or None if its disk is unknown.
     """
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:

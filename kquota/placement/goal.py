@@ -20,6 +20,7 @@ class Goal:
     """The goals of one plan. The planner tries to reach all of them at the same time.
 
     `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `destinations`.
+    A `replication_factor` of None changes no replication factor.
     `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is
     the largest used fraction of a broker's volumes when all copies are complete and no old replica is deleted yet.
     """

@@ -78,9 +78,7 @@ class LogDirChange:
 
     def share(self, grown: int) -> float | None:
         """Return the used fraction of the volume after `grown` more bytes, or None if the volume is unknown."""
-        if self.disk is None or not self.disk.total:
-            return None
-        return max(0, self.disk.used + grown) / self.disk.total
+        return None if self.disk is None else self.disk.share(grown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

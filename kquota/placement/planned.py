@@ -79,7 +79,7 @@ class BrokerChange:
     @property
     def disk_before(self) -> float | None:
         """The used fraction of the disk before the move, or None if unknown."""
-        return None if self.disk is None or not self.disk.total else self.disk.used / self.disk.total
+        return None if self.disk is None else self.disk.share(0)
 
     @property
     def disk_worst(self) -> float | None:
@@ -87,9 +87,7 @@ class BrokerChange:
 
         The copies include those of running moves.
         """
-        if self.disk is None or not self.disk.total:
-            return None
-        return (self.disk.used + self.disk.pending + self.incoming) / self.disk.total
+        return None if self.disk is None else self.disk.share(self.disk.pending + self.incoming)
 
     @property
     def disk_after(self) -> float | None:
@@ -97,10 +95,8 @@ class BrokerChange:
 
         It includes the copies of running moves.
         """
-        if self.disk is None or not self.disk.total:
-            return None
         grown = self.after.bytes - self.before.bytes
-        return max(0, self.disk.used + self.disk.pending + grown) / self.disk.total
+        return None if self.disk is None else self.disk.share(self.disk.pending + grown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

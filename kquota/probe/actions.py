@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kquota.errors import Refused, Unknown
+from kquota.errors import Incomplete, NextStep, Refused, Unknown
 from kquota.measure import agreeing, counted
 from kquota.mutation.actions import Fate, by_fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MISSING, MonotonicClock, Topics
 from kquota.mutation.topic import Assignment, Creation, Deletion, Topic
 from kquota.probe import scratch
-from kquota.probe.load import NotRemoved
 from kquota.probe.port import Sight
 from kquota.settings.port import Configs
 from kquota.settings.resource import TOPICS, Resource
@@ -95,7 +94,7 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     """Delete the topics in `names` that exist and belong to a probe, and return their names.
 
     A topic without the seal is kept, whatever its name is. A topic that another command has just deleted is
-    left out. Raises NotRemoved for topics that could not be deleted.
+    left out. Raises Incomplete for topics that could not be deleted.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])
@@ -105,12 +104,11 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
     if left:
         undone = [one.mutation.topic for one in left]
-        raise NotRemoved(
+        wrong = (
             f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
-            f" ({left[0].error or left[0].fate.value})",
-            done,
-            undone,
+            f" ({left[0].error or left[0].fate.value}). After the end time in the name of a topic, "
         )
+        raise Incomplete((wrong, NextStep.CLEAN_UP_PROBES, " removes it"), done, undone)
     return tuple(done)
 
 

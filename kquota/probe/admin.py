@@ -55,9 +55,9 @@ def probe(
     measured over whole windows, which can take up to one window longer. A mutation rate is instead measured for
     `seconds` after the first rejection, or over the whole time without one.
 
-    `rate` is the rate to produce, in bytes per second over all `brokers` (default: all live brokers). For other kinds
-    of load, kquota chooses a rate above the quota, if the bounds of a probe allow it. A probe writes at most
-    `most_bytes`. The client uses the login in `client_config`, a file of Java properties, or else the login of the
+    `Kind.PRODUCE` requires `rate`, the bytes per second to write over all `brokers` (default: all live brokers). For
+    other kinds of load, kquota chooses a rate above the quota, if the bounds of a probe allow it. A probe writes at
+    most `most_bytes`. The client uses the login in `client_config`, a file of Java properties, or else the login of the
     connected cluster. It sends `client_id`, or else the client-id of the login. `user` is for logins whose user only
     the brokers know.
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""On a connection that has had several requests in flight, a request that arrives this soon after a throttled response
-does not count as early, because the client may have sent it before it read the response. Throttle times that are not
-longer than this are not judged.
+"""A request that arrives this soon after a throttled response does not count as early if the connection has had several
+requests in flight, because the client may have sent the request before it read the response. Throttle times that are
+not longer than this are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """A request may be early by this many seconds, because clients count in whole ms."""

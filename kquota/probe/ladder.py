@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from kquota.probe.load import WrongArgument
+from kquota.errors import Invalid, Parameter
 
 RATES: Final = (5, 10, 20, 50, 100, 200, 500, 1_000)
 """The mutations per second of the rungs, in order."""
@@ -38,7 +38,9 @@ MOST_PARTITIONS: Final = 1_000
 PARTITIONS: Final = range(10, 10_001)
 """The range in which a caller can set the maximum number of partitions."""
 _SHARES: Final = 4
-"""The time shares of a rung: one to create partitions, one to add the same number, and two to delete all of them."""
+"""A rung lasts this many times the duration of one operation: once to create partitions, once to add the same number,
+and twice to delete all of them.
+"""
 
 
 class Operation(enum.Enum):
@@ -51,9 +53,9 @@ class Operation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One operation at one rate, on topics that are created with `size` partitions. `rate` is the requested and
-    `reached` the measured rate, in mutations per second. Times are in seconds.
+    """One operation at one rate, on topics that are created with `size` partitions. Times are in seconds.
 
+    `rate` is the requested rate, and `reached` is the measured rate. Both are in mutations per second.
     `latency` is the 95th percentile of the response times, and `lag` is the time from the last answer until every
     broker showed the result.
     """
@@ -175,11 +177,11 @@ def divided(rate: float, tenants: int, overcommit: float) -> float:
 def must_divide(tenants: int, overcommit: float) -> None:
     """Raise Invalid if `tenants` or `overcommit` is less than 1, or if `overcommit` is not finite."""
     if tenants < 1:
-        raise WrongArgument("tenants", f" {tenants}: must be 1 or more")
+        raise Invalid(Parameter("tenants"), f" {tenants}: must be 1 or more")
     if not math.isfinite(overcommit):
-        raise WrongArgument("overcommit", f" {overcommit:g}: must be finite")
+        raise Invalid(Parameter("overcommit"), f" {overcommit:g}: must be finite")
     if overcommit < 1:
-        raise WrongArgument("overcommit", f" {overcommit:g}: must be 1 or more")
+        raise Invalid(Parameter("overcommit"), f" {overcommit:g}: must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,5 +220,5 @@ def _two_figures(rate: float) -> float:
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """Return the lowest value that at least this share of the values does not exceed, or 0 without values."""
+    """Return the nearest-rank percentile: at least `share` of the values are not above the result. 0 without values."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

@@ -41,7 +41,7 @@ def measuring(
     measurement ended early. `left` is called with the error if this removal fails.
 
     Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
-    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises NotRemoved if a leftover
+    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises Incomplete if a leftover
     topic could not be removed.
     """
     with who.stage() as stage:
@@ -53,6 +53,8 @@ def measuring(
 
 def spread(brokers: Sequence[BrokerId]) -> Assignment:
     """Return the replicas of a topic in which each broker leads one partition, with the next brokers as followers.
+
+    Each partition has `REPLICAS` replicas, or one on each broker if there are fewer brokers.
 
     >>> spread([BrokerId(1), BrokerId(2), BrokerId(5), BrokerId(7)])[2]
     (5, 7, 1)
@@ -91,10 +93,10 @@ class LatencyProbe:
             self._writes.write(min(left, PERIOD_SECONDS))
 
     def latencies(self) -> Mapping[BrokerId, Sequence[float]]:
-        """Return the latencies since the last call, as in `SmallWrites`, by the preferred leader of each partition.
+        """Return the latencies since the last call, in seconds, by the preferred leader of each partition.
 
-        The method also replaces a topic that has expired or was deleted. If this fails, it tries again in a call at
-        least a minute later.
+        A failed or unanswered write counts as in `SmallWrites`. The method also replaces a topic that has expired or
+        was deleted. If this fails, it tries again in a call at least a minute later.
         """
         assert self._writes is not None
         found = self._writes.latencies()

@@ -1,4 +1,4 @@
-"""The load of a probe: the requests of its client, the bounds of a load, and the errors of a probe."""
+"""The load of a probe: the requests of its client, and the bounds of a load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.errors import Incomplete, Invalid, KquotaError, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import size_in_full
 from kquota.terms import (
     CONSUMER_BYTE_RATE,
@@ -19,60 +19,6 @@ from kquota.terms import (
     SAMPLES,
     BrokerId,
 )
-
-
-class ArgumentError(KquotaError):
-    """An error about an argument. In the message, `problem` follows the name of the `argument`."""
-
-    def __init__(self, argument: str, problem: str) -> None:
-        super().__init__(f"{argument}{problem}")
-        self.argument = argument
-        self.problem = problem
-
-
-class WrongArgument(ArgumentError, Invalid):
-    """The argument is not valid."""
-
-
-class RefusedArgument(ArgumentError, Refused):
-    """The argument is beyond the bounds of a probe, or it names a dead broker."""
-
-
-class UnknownUser(Invalid):
-    """Only the brokers know the user of the client, and the caller does not name the user."""
-
-
-class OtherUser(Invalid):
-    """The client is not the `user` that the caller names."""
-
-    def __init__(self, user: str, known: str) -> None:
-        super().__init__(f"the login determines the user of a client, and the user of this login is {known}")
-        self.user = user
-
-
-class LimitedClient(Refused):
-    """The client itself has a mutation quota."""
-
-
-class RejectedClient(Refused):
-    """The controller rejected the client, so the client has a mutation quota that was not visible before."""
-
-
-class TooManyBytes(Refused):
-    """The load would write `written` bytes, but only `allowed` bytes are allowed."""
-
-    def __init__(self, written: float, allowed: int) -> None:
-        super().__init__(f"the probe would write {size_in_full(written)}, but the limit is {size_in_full(allowed)}")
-        self.written = written
-        self.allowed = allowed
-
-
-class TooManyMutations(Refused):
-    """The load would request more mutations than a probe may."""
-
-
-class NotRemoved(Incomplete):
-    """Some topics of a probe could not be deleted."""
 
 
 class Kind(enum.Enum):
@@ -94,6 +40,7 @@ KEYS: Final[Mapping[Kind, str]] = {
 BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
+"""The maximum number of seconds that a probe measures."""
 MOST_BYTES: Final = 2 * 10**9
 """The default for the maximum number of bytes that a probe writes."""
 MOST_RATE: Final = 100_000_000.0
@@ -189,17 +136,17 @@ class Load:
 
 def warm(window_seconds: int | None) -> float:
     """Return the seconds until a quota with this window is in its steady state. None means Kafka's default window."""
-    return _WINDOWS * _window(window_seconds)
+    return _WINDOWS * (SAMPLES * SAMPLE_MS / 1_000 if window_seconds is None else window_seconds)
 
 
 def seconds(given: float | None, otherwise: float) -> float:
     """Return `given`, or `otherwise` if it is None. Raises Invalid below 1 s, and Refused above `MOST_SECONDS`."""
     found = otherwise if given is None else given
     if not found >= 1:
-        raise WrongArgument("seconds", f" {found:g}: measure for 1 second or more")
+        raise Invalid(Parameter("seconds"), f" {found:g}: measure for 1 second or more")
     if found > MOST_SECONDS:
         problem = f" {found:g}: a probe measures for at most {MOST_SECONDS:g} s, because it is a load on the cluster"
-        raise RefusedArgument("seconds", problem)
+        raise Refused(Parameter("seconds"), problem)
     return found
 
 
@@ -243,11 +190,22 @@ def mutating(limit: float | None) -> float:
 def bounded(load: Load) -> Load:
     """Return the same load. Raises Refused if it would write more bytes or request more mutations than a probe may."""
     if load.kind is Kind.PRODUCE and (written := load.expected * load.lasting * len(load.leaders)) > load.most_bytes:
-        raise TooManyBytes(written, load.most_bytes)
+        raise Refused(
+            f"the probe would write {size_in_full(written)}, and ",
+            Parameter("most_bytes"),
+            f" allows {size_in_full(load.most_bytes)}. Give a lower rate, fewer ",
+            Parameter("seconds"),
+            " or brokers, or a higher ",
+            Parameter("most_bytes"),
+        )
     if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
-        raise TooManyMutations(
+        raise Refused(
             f"the probe would request {made:,} mutations (a full bucket, then the quota's"
-            f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}"
+            f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}. Give fewer ",
+            Parameter("seconds"),
+            ", or ",
+            Parameter("client_id"),
+            " of a client with a lower quota",
         )
     return load
 
@@ -258,7 +216,3 @@ def _mutations(load: Load) -> float:
     # The bucket holds the quota of one window, and gets new tokens while the probe empties it.
     emptied = load.warm / _WINDOWS / (_OVER_MUTATIONS - 1)
     return load.rate * emptied + load.limit * load.seconds
-
-
-def _window(seconds: int | None) -> float:
-    return SAMPLES * SAMPLE_MS / 1_000 if seconds is None else float(seconds)

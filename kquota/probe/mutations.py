@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from kquota.errors import Refused, Unknown
+from kquota.errors import Parameter, Refused, Unknown
 from kquota.mutation.actions import MUTATION_TIMEOUT
 from kquota.mutation.pace import HAIR, MOST_ITEMS
 from kquota.mutation.port import MonotonicClock, Topics
@@ -14,7 +14,7 @@ from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
 from kquota.probe.actions import until_seen
 from kquota.probe.ladder import LAG, LadderRung, Operation, Step, percentile
-from kquota.probe.load import Load, RejectedClient
+from kquota.probe.load import Load
 from kquota.probe.port import Sight
 from kquota.probe.verdict import Reading, throttles
 
@@ -200,9 +200,11 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
     for one in batch:
         failure = answer.outcomes[one.topic]
         if failure is not None and failure.rejected:
-            raise RejectedClient(
+            raise Refused(
                 "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
-                "quota before you run the probe"
+                "quota before you run the probe, or give ",
+                Parameter("client_config"),
+                " with a login without this quota",
             )
         if failure is not None:
             raise Refused(f"topic {one.topic}: {failure.reason}")

@@ -42,7 +42,10 @@ class ProbeClient(Protocol):
         ...
 
     def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
-        """Send empty requests one after another, until the meter ends. Each request counts as 1."""
+        """Send requests that return no data, until the meter ends. Each request counts as 1.
+
+        The load's `rate` is the number of connections. Each connection sends one request after another.
+        """
         ...
 
 
@@ -81,8 +84,8 @@ class ConsumerGroups(Protocol):
     def read(self) -> OffsetsReading:
         """Return the offsets of each group. Raises Unreachable if no broker answers.
 
-        A reading has a limited number of groups. It leaves out groups that this user may not describe, and groups and
-        partitions whose broker does not answer in time.
+        A reading has a limited number of groups and of offsets. It leaves out groups that this user may not describe,
+        and groups and partitions whose broker does not answer in time.
         """
         ...
 

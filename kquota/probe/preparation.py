@@ -10,21 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.list_text import joined
 from kquota.probe import ladder, load, scratch
 from kquota.probe.ladder import Ladder
-from kquota.probe.load import (
-    KEYS,
-    MOST_BYTES,
-    Kind,
-    LimitedClient,
-    Load,
-    OtherUser,
-    RefusedArgument,
-    UnknownUser,
-    WrongArgument,
-)
+from kquota.probe.load import KEYS, MOST_BYTES, Kind, Load
 from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.terms import CONTROLLER_MUTATION_RATE, BrokerId
 
@@ -38,13 +28,19 @@ def user(known: str | None, given: str | None) -> str:
     """
     if known is None:
         if given is None:
-            raise UnknownUser(
-                "with this login, only the brokers know the user of the client. Name the principal that they derive"
-                " from its certificate, token or ticket"
+            raise Invalid(
+                Parameter("user"),
+                " is missing: with this login, only the brokers know the user of the client. Name the principal that "
+                "they derive from its certificate, token or ticket",
             )
         return given
     if given is not None and given != known:
-        raise OtherUser(given, known)
+        raise Invalid(
+            Parameter("user"),
+            f" {given}: the login determines the user of a client, and the user of this login is {known}. Give the "
+            f"login of {given} with ",
+            Parameter("client_config"),
+        )
     return known
 
 
@@ -104,18 +100,23 @@ def climbing(
     """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
-        raise LimitedClient(
+        raise Refused(
             f"this client has a {bound.key} of {bound.limit:g}, so a probe would only measure this quota. Remove the "
-            "quota while the probe runs"
+            "quota while the probe runs, or give ",
+            Parameter("client_config"),
+            " or ",
+            Parameter("client_id"),
+            " of a client without this quota",
         )
     if most_partitions not in ladder.PARTITIONS:
         least, most = ladder.PARTITIONS[0], ladder.PARTITIONS[-1]
-        raise WrongArgument("most_partitions", f" {most_partitions}: must be from {least} to {most:,}")
+        raise Invalid(Parameter("most_partitions"), f" {most_partitions}: must be from {least} to {most:,}")
     each = load.seconds(seconds, ladder.SECONDS)
     found = [tuple(ladder.rungs(size, each, most_partitions)) for size in ladder.SIZES]
     if not any(found):
-        raise WrongArgument(
-            "most_partitions", f" {most_partitions}: too few for a single step of {each:g} s. Allow more partitions"
+        raise Invalid(
+            Parameter("most_partitions"),
+            f" {most_partitions}: too few for a single step of {each:g} s. Allow more partitions",
         )
     return Ladder(
         rungs=tuple(of_size for of_size in found if of_size),
@@ -149,12 +150,10 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if wanted is None:
         return tuple(alive)
     if not wanted:
-        raise WrongArgument("brokers", ": must list at least one broker")
+        raise Invalid("the list of brokers is empty. Give at least one broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
-        raise WrongArgument("brokers", f": broker {twice[0]} is listed twice")
+        raise Invalid(f"broker {twice[0]} is listed twice")
     if missing := [broker for broker in wanted if broker not in alive]:
         live = joined(sorted(alive))
-        raise RefusedArgument(
-            "brokers", f": broker {missing[0]} is dead (live brokers: {live}). Start it or leave it out"
-        )
+        raise Refused(f"broker {missing[0]} is dead (live brokers: {live}). Start it or leave it out")
     return tuple(wanted)

@@ -49,8 +49,9 @@ def readings(
 def steps(
     who: ProbeLogins, client_id: str, ladder: Ladder, made: list[str], on_step: Callable[[Step], None]
 ) -> tuple[Step, ...]:
-    """Return the steps of each size until a rung does not hold. `made` is the same as in `readings`, and `on_step`
-    receives each step. Raises the errors of `climb`.
+    """Return the steps of each size until a rung does not hold, one size after another.
+
+    `made` is the same as in `readings`, and `on_step` receives each step. Raises the errors of `climb`.
     """
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
@@ -84,7 +85,7 @@ def removed(
     removing: Callable[[], None] = unheard,
     left: Callable[[KquotaError], None] | None = None,
 ) -> Iterator[None]:
-    """At the end, even after an interrupt, remove all topics in `made` and clear the list.
+    """At the end, even after an interrupt, remove all topics in `made`. The list is cleared if the removal succeeds.
 
     The removal uses a new connection, because the interrupted one may be in the middle of a request. `removing` is
     called before the removal if the context ended early. `left` is called with the error if a topic could not be
@@ -120,7 +121,7 @@ def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
     """Remove the topics of older probes whose time is over.
 
     Return all topics whose names have the form of a scratch topic, and the names of the removed topics. Raises
-    NotRemoved for topics that could not be deleted.
+    Incomplete for topics that could not be deleted.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])

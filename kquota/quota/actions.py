@@ -27,9 +27,9 @@ def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Ent
 
 
 def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, ...]:
-    """Return warnings about the keys to set that the brokers may be too old for.
+    """Return a warning if the change sets keys that older brokers ignore, and the brokers' release is unknown.
 
-    Raises Refused if the brokers are known to be too old.
+    Raises Refused if the brokers are known to be too old for a key. Otherwise the result is empty.
     """
     new = [key for key in change.add if QUOTA_KEYS[key].since]
     if not new:
@@ -52,8 +52,8 @@ def _in_order(found: Mapping[Entity, Limits]) -> dict[Entity, Limits]:
 def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]) -> tuple[str, ...]:
     """Write `change`, then read until it is visible, at most once for each item of `attempts`.
 
-    On KRaft, a read right after a write is often stale. Returns the keys to delete that were not set before. Raises
-    Unseen if the change was sent but no read showed it.
+    On KRaft, a read right after a write is often stale. Return the keys of `change.delete` that were not set before.
+    Raises Unseen if the change was sent but no read showed it.
     """
     wanted = Filter.of(change.entity)
     before = _limits(quotas, wanted, change.entity) if change.delete else {}
@@ -67,7 +67,7 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
 def alter_credentials(principals: Principals, change: ScramChange, attempts: Iterator[object]) -> tuple[str, ...]:
     """Write SCRAM credentials, then read until they are visible, at most once for each item of `attempts`.
 
-    Returns the mechanisms to delete that were not set before. Raises Refused if this connection cannot write
+    Return the mechanisms of `change.delete` that were not set before. Raises Refused if this connection cannot write
     credentials, and Unseen if the change was sent but no read showed it.
     """
     principals.must_accept_credentials()

@@ -41,8 +41,10 @@ class BucketStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The rules of a proposal: `head_room` multiplies the measured use, and `brokers` and `later` are the numbers of
-    brokers now (None: unknown) and in the future (None: the same).
+    """The rules of a proposal. `head_room` is the factor from the measured use to the limit.
+
+    `brokers` is the current number of brokers, or None if it is unknown. `later` is the future number of brokers, or
+    None if it does not change.
     """
 
     head_room: float
@@ -83,7 +85,11 @@ class ProposedLimit:
 
 
 def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wish) -> list[ProposedLimit]:
-    """Return the proposal for each bucket, on the entity with the same user and client-id."""
+    """Return the proposal for each bucket, on the entity with the same user and client-id.
+
+    The limit is the `percentile` of the use times `head_room` times the spread, rounded up to two significant digits.
+    It is at least `_LEAST` and at most the highest limit of the key.
+    """
     users = {entity.user for entity in quotas}
     client_ids = {entity.client_id for entity in quotas}
 
@@ -106,7 +112,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wi
             ProposedLimit(
                 use=use,
                 entity=Entity(user=bucket.user, client_id=bucket.client_id),
-                # From half of the maximum on, propose the maximum, because rounding up could exceed it.
+                # Propose the maximum if `wanted` is at least half of it, because rounding up could exceed it.
                 limit=rounded_up(wanted, whole=key.whole) if wanted < key.most / 2 else key.most,
                 now=now(client, bucket.key),
                 spread=factor,

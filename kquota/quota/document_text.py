@@ -139,8 +139,9 @@ class _Reading:
     def _named(
         self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
-        """Return the entity with the name `at`. Raises Invalid for an invalid name, and for a name that the mapping
-        `what` already has.
+        """Return the entity with these parts. `at` is its name in the document.
+
+        Raises Invalid for an invalid name, and for a name that the mapping `what` already has.
         """
         try:
             entity = Entity(user=user, client_id=client_id, ip=ip)

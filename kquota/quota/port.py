@@ -68,7 +68,7 @@ class Principals(ClusterQuotas, Protocol):
         ...
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Set and delete SCRAM credentials of a user. Return the mechanisms to delete that were not set.
+        """Set and delete SCRAM credentials of a user. Return the mechanisms of `change.delete` that were not set.
 
         Raises Refused if nothing was written, Incomplete if only a part was written, and Unreachable if the answer was
         lost.

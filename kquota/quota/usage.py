@@ -104,7 +104,7 @@ class Usage:
 
     @property
     def share(self) -> float | None:
-        """The use on the worst broker, as a share of the limit. None if the function `share` returns None."""
+        """The use on the worst broker as a share of the limit. None in the same cases as the function `share`."""
         return share(self.worst, self.limit)
 
     @property

@@ -77,7 +77,8 @@ def cancel(
 
     Partitions that the run has not submitted yet are never submitted. Without `dirs`, moves between log dirs are not
     cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did not cancel
-    some of the moves, and Unknown if the end of the moves does not become visible in time.
+    some of the moves, and Unknown if the end of the moves does not become visible in time. Also raises the errors of
+    the ports.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, TypeVar
 
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, total
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
@@ -93,8 +93,7 @@ class Course:
     def expected_bytes(self) -> int | None:
         """The expected bytes of all brokers, or None if there are no brokers or the bytes of one are unknown."""
         found = [one.expected_bytes for one in self.brokers]
-        known = [size for size in found if size is not None]
-        return sum(known) if known and len(known) == len(found) else None
+        return total(found) if found else None
 
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.

@@ -71,13 +71,15 @@ def carry_out(
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves start (KIP-73).
 
-    Returns when all moves are submitted, or when another process has ended the run. `report` receives messages about
-    waiting partitions and the reasons to wait. While `hold_back` returns a reason, no further wave is submitted. A move
-    of a later wave waits while it has a `guard.obstacle`. Before a later wave, `noted` adds readings to the run. Each
-    wait for the next wave is inside a `between` block, in which other processes may change the run. `wait` replaces the
-    clock's sleep in this block. Moves between log dirs start last, because a broker creates a submitted replica only
-    after a while. kquota waits at most `timeout` seconds until these moves begin. If `--execute` is repeated,
-    running moves are not submitted again.
+    Returns when all moves are submitted, or when another process has ended the run. If `--execute` is repeated, running
+    moves are not submitted again. A move of a later wave waits while it has a `guard.obstacle`. Moves between log dirs
+    start last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds
+    until these moves begin.
+
+    `report` receives messages about waiting partitions and the reasons to wait. While `hold_back` returns a reason, no
+    further wave is submitted. Before a later wave, `noted` adds readings to the run. Each wait for the next wave is
+    inside a `between` block, in which other processes may change the run. `wait` replaces the clock's sleep in this
+    block.
 
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
@@ -211,8 +213,8 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
 def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Call `_next`. After an error, earlier waves keep moving under their throttle.
 
-    Busy and Incomplete do not change. Unknown also names the next steps. Any other error becomes Incomplete, which
-    names the next steps.
+    Busy and Incomplete are raised unchanged. Unknown is raised with the next steps. Any other error becomes Incomplete,
+    which names the next steps.
     """
     try:
         return _next(world, run, obstacles)
@@ -221,19 +223,19 @@ def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tupl
     except Unknown as error:
         raise Unknown(error, *_stays_open(world, run)) from error
     except KquotaError as error:
-        wait = f"; {agreeing(len(run.waiting), 'partition', 'is', 'are')} not submitted yet"
+        wait = f". {agreeing(len(run.waiting), 'partition', 'is', 'are')} not submitted yet"
         raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
 
 
 def _stays_open(world: World, run: Run) -> tuple[str | StepFor, ...]:
     """Return the end of the error message for a run that stays open."""
-    return f"; run {run.id} stays open ({world.runs.place(run)}). ", *_go_on(run)
+    return f". Run {run.id} stays open ({world.runs.place(run)}). ", *_go_on(run)
 
 
 def _go_on(run: Run) -> tuple[StepFor | str, ...]:
     """Return the two ways to end a run that stays open."""
     resume, abort = StepFor(NextStep.RESUME_RUN, run.id), StepFor(NextStep.ABORT_RUN, run.id)
-    return resume, " continues it, and ", abort, " undoes it"
+    return resume, " continues the run, and ", abort, " undoes it"
 
 
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
@@ -299,15 +301,15 @@ def _handed_over(
     except (KquotaError, MemoryError) as error:
         why = error if isinstance(error, KquotaError) else "there is not enough memory"
         started = [str(name) for name in todo if name not in refused]
-        begun = f"; run {run.id} has submitted {counted(len(started), 'partition')}"
+        begun = f". Run {run.id} has submitted {counted(len(started), 'partition')}"
         stands = ", and the throttle stays set. " if run.taken else ". "
         raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
     if refused:
         started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
-        stands = "the throttle stays set" if run.taken else f"run {run.id} stays open"
+        stands = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
         raise Incomplete(
-            (begun, f"; {stands}. ", *_go_on(run)),
+            (begun, f". {stands}. ", *_go_on(run)),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -337,10 +339,10 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
         # Restore nothing, because the moves may be running.
-        raise Unknown(error, "; kquota could not confirm that all of the moves were submitted") from error
+        raise Unknown(error, ". kquota could not confirm that all of the moves were submitted") from error
     if not seen:
         why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
-        raise Unknown(*((lost, "; ") if lost else ()), why) from lost
+        raise Unknown(*((lost, ". ") if lost else ()), why) from lost
     return refused
 
 
@@ -350,9 +352,9 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
     """
     place = world.runs.place(run)
     if resumed:
-        stands = f"; run {run.id} stays open, and its throttle stays set ({place}). "
+        stands = f". Run {run.id} stays open ({place}), and its throttle stays set. "
         if not run.taken:
-            stands = f"; run {run.id} stays open ({place}). "
+            stands = f". Run {run.id} stays open ({place}). "
         return Incomplete((error, stands, *_go_on(run)), done=[], undone=[str(error)])
     restoration = restore_after(world, run, error)
     if not restoration.pending:
@@ -362,7 +364,7 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
     _, *named = (part for one in standing for part in ("; ", one))
     left = "; no move was started, but these settings may still be set: "
     return Incomplete(
-        (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them ({place})"),
+        (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),
         done=[str(change.setting) for change in restoration.restored],
         undone=list(map(str, standing)),
     )

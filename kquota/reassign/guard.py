@@ -72,10 +72,10 @@ def check_running(moving: Sequence[Move], found: Snapshot, known: Run | None, *,
 
 
 def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
-    """Raise Refused for a partition that another open run has not submitted yet, and would move to other replicas.
+    """Raise Refused if another open run would later move a partition of the plan to other replicas.
 
-    The other run would later submit it over the move of this plan, when it is resumed or its next wave starts. It never
-    submits partitions of a topic that was created again after it began.
+    This is the case if the other run has not submitted the partition yet. It submits the partition when it is resumed
+    or its next wave starts. It never submits partitions of a topic that was created again after it began.
     """
     for run in others:
         new = recreated(run, found.topic_ids)
@@ -125,10 +125,9 @@ def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, force: bool) -> str | None:
     """Return the reason why a move of a later wave must wait, or None.
 
-    The checks are the same as in `check_overridden`, `check_brokers` and `check_leaders`.
-
-    `own` are the targets of the run for this partition, in both directions. With `force`, the move overrides a move to
-    another target.
+    The checks are the same as in `check_overridden`, `check_brokers` and `check_leaders`. A cancellation needs no live
+    brokers. `own` are the targets of this partition in the run's plan and in its rollback plan. With `force`, the move
+    overrides a move to another target.
     """
     now = found.partitions[move.partition]
     if now.moving and now.target not in own and not force:
@@ -185,7 +184,7 @@ def required_in_sync(now: PartitionReplicas, minimum: int) -> int:
 
 
 def _targets(run: Run | None, name: TopicPartition) -> tuple[Replicas, ...]:
-    """Return the replicas to which the run moves a partition, in both directions."""
+    """Return the targets of a partition in the run's plan and in its rollback plan."""
     plans = () if run is None else (run.plan, run.rollback)
     return tuple(plan.targets[name] for plan in plans if name in plan.targets)
 

@@ -182,9 +182,9 @@ def statuses(
     """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition.
 
     `partitions` and `running` are from the same snapshot, as in `progress.statuses`. While a partition is moving, its
-    replica may not exist yet, so every state except COMPLETED counts as in progress. After the move, a replica that is
-    missing or at rest in another log dir has ended elsewhere, and so has one on a silent broker if the partition no
-    longer has it.
+    replica may not exist yet, so every state except COMPLETED counts as in progress. After the move, ACTIVE is still in
+    progress, and a replica that is missing or at rest in another log dir has ended elsewhere. A replica on a silent
+    broker is in progress as long as the partition has this replica, and otherwise has ended elsewhere.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):

@@ -9,7 +9,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kquota.pace.work import Link, Work, total, work
+from kquota.measure import total
+from kquota.pace.work import Link, Work, work
 from kquota.reassign.plan import Plan
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, BrokerId, ReplicaId, TopicPartition

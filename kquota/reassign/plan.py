@@ -19,7 +19,7 @@ from kquota.reassign.strict_json import Value, brief, cut, repeated
 from kquota.terms import HIGHEST_ID, BrokerId, ReplicaId, TopicPartition, wrong_topic_name
 
 ANY: Final = "any"
-"""The value in `log_dirs` of a plan that lets the broker choose the log dir."""
+"""With this value in `log_dirs` of a plan, the broker chooses the log dir."""
 _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _KNOWN: Final = frozenset(_FIELDS)

@@ -88,11 +88,11 @@ class MoveCluster(Protocol):
         """Write each `after` if a read just before the write still finds `before`. Return the error of each setting
         whose write failed or is uncertain.
 
-        A Conflict means that another client has written the setting, so the caller must read and decide again. Other
-        configs of the topic or broker do not change. Since Kafka 3.4, most changes of lists send only the added or the
-        removed entries (incremental APPEND or SUBTRACT), so that concurrent changes of other entries are kept. If
-        `after` is None, the key is deleted, which is not an error for a topic that does not exist. When the method
-        returns, reads may not show the change yet.
+        A Conflict means that another client has written the setting, so the caller must read and decide again. Over
+        ZooKeeper, all changes of a failed transaction have the same error. Other configs of the topic or broker do not
+        change. Since Kafka 3.4, most changes of lists send only the added or the removed entries (incremental APPEND or
+        SUBTRACT), so that concurrent changes of other entries are kept. If `after` is None, the key is deleted, which
+        is not an error for a topic that does not exist. When the method returns, reads may not show the change yet.
         """
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:

@@ -52,11 +52,12 @@ class Asked:
 class Prepared:
     """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
 
-    `known` is the open run of this plan, or None. `turned` means that it was being undone, and is not any more. This
-    must be recorded even if nothing moves. `run` is None if there is nothing to do. `wave` has the moves to submit
-    first, including moves that are already running. `log_dirs` has each replica that `reading` does not show at
-    rest in its wanted log dir, with this log dir. `applied` are the options, without throttles that would have no
-    effect on this plan.
+    `known` is the open run of this plan, or None. `turned` means that this run was being undone and now moves to its
+    plan again. kquota must record this even if nothing moves. `run` is None if there is nothing to do. `wave` has the
+    moves to submit first, including moves that are already running. `log_dirs` has each replica that `reading` does not
+    show at rest in its wanted log dir, with this log dir. `wanted` are the list entries and rates of the first wave,
+    and `now` has their current values. `applied` are the options, without throttles that would have no effect on this
+    plan.
     """
 
     world: World
@@ -121,8 +122,10 @@ def prepare_again(
     force: bool = False,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
-    """Prepare a recorded run again, towards its goal. Deleted partitions, and topics that were recreated since the run
-    began, are left out. `force` is the same as in `Asked`.
+    """Prepare a recorded run again, towards its goal. Writes nothing. Raises the errors of `prepare`.
+
+    Deleted partitions, and topics that were recreated since the run began, are left out. `force` is the same as in
+    `Asked`. `sizes` are the known sizes of partitions.
     """
     found = cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
@@ -142,7 +145,7 @@ def prepare_again(
     reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
     prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
     notes = tuple(
-        f"topic {topic} was deleted after the run began: kquota leaves a new topic of this name unchanged"
+        f"topic {topic} was deleted after the run began. kquota leaves a new topic of this name unchanged"
         for topic in sorted(deleted)
     )
     return replace(prepared, notes=(*notes, *prepared.notes))

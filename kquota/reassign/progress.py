@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
@@ -48,8 +48,8 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
 def led_by_others(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], alive: Collection[BrokerId]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions with the replicas of the plan whose leader is not the preferred one, the first replica,
-    although this replica is in sync and its broker is alive.
+    """Return the partitions that have their planned replicas, but are not led by the first of them (the preferred
+    leader), although it is in sync and its broker is alive.
     """
     return tuple(
         name
@@ -62,15 +62,10 @@ def led_by_others(
     )
 
 
-def verdict(found: Sequence[PartitionStatus]) -> Progress:
-    """Return the state of the whole plan: in progress if any partition is, otherwise elsewhere if any is, otherwise
-    done.
+def verdict(parts: Iterable[Progress]) -> Progress:
+    """Return the state of partitions and log dirs together: in progress if any of them is, otherwise elsewhere if any
+    is, otherwise done.
     """
-    return overall(status.progress for status in found)
-
-
-def overall(parts: Iterable[Progress]) -> Progress:
-    """Return the state of all parts together, by the rule of `verdict`. The parts are partitions and log dirs."""
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
         if progress in seen:

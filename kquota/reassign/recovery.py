@@ -39,7 +39,7 @@ def state(run: Run, found: Snapshot) -> RunState:
     moving = any(name in found.running for name in run.plan.targets)
     waiting = [name for name in run.waiting if name in found.partitions]
     at_rest = [s for s in statuses(run.plan, found.partitions, found.running) if s.partition in set(waiting)]
-    left = bool(at_rest) and verdict(at_rest) is not Progress.DONE
+    left = bool(at_rest) and verdict(s.progress for s in at_rest) is not Progress.DONE
     if left:
         return RunState.WAITING if moving or len(waiting) < len(run.plan.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED
@@ -65,7 +65,8 @@ def recover(
     """Continue an interrupted run, and restore the throttle of moves that have ended. While `hold_back` returns a
     reason, no wave after the first one starts.
 
-    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move.
+    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move. Raises the errors of
+    `carry_out` and `verify`.
     """
     runs.update(run)
     execution = carry_out(prepared, report, dirs, hold_back=hold_back)

@@ -133,7 +133,7 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether `now` shows nothing that only this run set."""
+    """Return whether `now` shows none of the values that only this run set. They may become visible later."""
     if not taken.setting.is_list:
         return not others and now == taken.prior and now not in taken.ours
     only = set(taken.ours) - {entry for other in others for entry in other.ours}
@@ -215,8 +215,8 @@ def unchanged_rates(run: Run, now: Mapping[Setting, str | None], others: Sequenc
     client has changed it. A rate that another unfinished run holds has no note.
     """
     return tuple(
-        f"{taken.setting} is now {'unset' if value is None else value}, because another client changed it "
-        f"after run {run.id} set it: kquota leaves it unchanged"
+        f"{taken.setting} is now {'unset' if value is None else value}, because another client changed the rate "
+        f"after run {run.id} set it. kquota leaves the rate unchanged"
         for taken, value, theirs in _readable(run, now, others)
         if not (taken.setting.is_list or theirs)
         and value != taken.prior

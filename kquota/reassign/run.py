@@ -50,7 +50,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """One write of a run. Each write increments the version, on any host.
+    """One write of a run. Each write increments the version, on any host. If `by` or `at` is None, it is unknown.
 
     `record` identifies the shared record to which the write was sent, or is None for a write to a journal only.
     """
@@ -63,7 +63,10 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The last value of other clients (`prior`, None if unset), and the list entries or rates of the run (`ours`)."""
+    """The last value of other clients (`prior`, None if unset), and the list entries or rates of the run (`ours`).
+
+    `ours` is empty once everything is restored.
+    """
 
     setting: Setting
     prior: str | None
@@ -77,12 +80,15 @@ class Run:
 
     `handed_over` has the partitions that need no further submission, because they were submitted, refused, cancelled or
     deleted, or need no move. A run that is `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them,
-    distinguish a topic from a later one of the same name. `owner` began the run, and `reason` is the operator's reason.
-    If `crowded`, unrecorded moves were running when the run began, so a prior rate may belong to one of them.
-    `broker_rates` are the rates that differ from `rate`. While the run is `paused`, its brokers have `PAUSED_RATE` as
-    follower rate, and `rate` and `broker_rates` are the rates before the pause. `limits` restrict the moves that run at
-    the same time. `course` is for the report of the run. `stamp` is the last recorded write, and is ignored in
-    comparisons.
+    distinguish a topic from a later one of the same name. `limits` restrict the moves that run at the same time.
+
+    `taken` has the throttle settings that the run has set or is about to set. `broker_rates` are the rates that differ
+    from `rate`. While the run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and
+    `broker_rates` are the rates before the pause. If `crowded`, unrecorded moves were running when the run began, so a
+    prior rate may belong to one of them.
+
+    `owner` began the run, or is None if it is unknown. `reason` is the operator's reason, or None if none was given.
+    `course` is for the report of the run. `stamp` is the last recorded write, and is ignored in comparisons.
     """
 
     id: str
@@ -113,8 +119,9 @@ class Run:
 
     @property
     def copy_rate(self) -> ByteRate | None:
-        """The throttle of the destinations that have no rate in `broker_rates`, in bytes per second: `rate`, or
-        `PAUSED_RATE` while the run is paused.
+        """The follower rate of the brokers that have no rate in `broker_rates`, in bytes per second.
+
+        It is `PAUSED_RATE` while the run is paused, otherwise `rate`. None means no throttle.
         """
         return PAUSED_RATE if self.paused else self.rate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kquota.measure import total
 from kquota.reassign.moves import PartitionReplicas
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
@@ -104,12 +105,12 @@ class MoveUnderWay:
     @property
     def copied(self) -> int | None:
         """The bytes that are already copied, or None if they are unknown for one of the copies."""
-        return _total(copy.copied for copy in self.copies.values())
+        return total(copy.copied for copy in self.copies.values())
 
     @property
     def left(self) -> int | None:
         """The bytes that are still to copy, or None if they are unknown for one of the copies."""
-        return _total(copy.left for copy in self.copies.values())
+        return total(copy.left for copy in self.copies.values())
 
     @property
     def unknown_copies(self) -> int:
@@ -130,8 +131,3 @@ def under_way(
         others=len(running.keys() - targets.keys()),
         copies={replica: copy for replica, copy in copies.items() if replica[0] in same},
     )
-
-
-def _total(sizes: Iterable[int | None]) -> int | None:
-    known = list(sizes)
-    return None if None in known else sum(size for size in known if size is not None)

@@ -58,8 +58,9 @@ class Value:
         return self.value
 
     def field(self, name: str, default: object = None) -> Value:
-        """Return one field, or `default` if the field is missing. Raises Invalid if the field is missing and `default`
-        is None, and as `fields` does.
+        """Return one field, or `default` if the field is missing.
+
+        Raises Invalid if the field is missing and `default` is None, and in the cases of `fields`.
         """
         fields = self.fields()
         if name not in fields and default is None:
@@ -74,7 +75,7 @@ class Value:
         return self.value
 
     def item(self, n: int) -> Value:
-        """Return the item of a list at this index, counted from 0."""
+        """Return the item of a list at this index, counted from 0. Raises Invalid if the value is not a list."""
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
 
     def number(self) -> int:
@@ -168,7 +169,7 @@ class _Ambiguous(dict[str, object]):
 
 
 def repeated(items: Sequence[_T]) -> list[_T]:
-    """Return the items that occur more than once."""
+    """Return each item that occurs more than once, without repetitions, in order."""
     if len(set(items)) == len(items):  # a Counter needs twice the memory
         return []
     counts = Counter(items)

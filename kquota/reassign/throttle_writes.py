@@ -83,7 +83,9 @@ def read(cluster: MoveCluster, wanted: WantedValues) -> dict[Setting, str | None
 
 
 def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, str | None]) -> Run:
-    """Write `wanted` over `now`, and merge again if other clients write at the same time. Return the recorded run.
+    """Write `wanted`, and return the recorded run. `now` has the current values.
+
+    If other clients write at the same time, kquota reads the values and merges again.
 
     Raises Unwitnessed if the connection is lost during a write, Unknown if a write is uncertain or does not become
     visible in time, and Conflict if other clients write during each of `_ATTEMPTS` attempts. Also raises the other

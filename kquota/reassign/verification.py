@@ -11,7 +11,7 @@ from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, overall, statuses, verdict
+from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import Restoration, World, clear_dead, record, restore_ended, restore_run, write
@@ -34,18 +34,22 @@ _READINGS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The result of `--verify`. `pending` has settings that are still to be restored, with the reason.
+    """The result of `--verify`. `restored` are the changes that were made. `pending` has the settings that are still to
+    be restored, with the reasons.
 
-    `waiting` are partitions that are not submitted yet, for example because kquota was interrupted. `unknown` are
-    throttles that stay set, with their values: another host may have set them, and its runs are not visible on this
-    host, or one of the recorded runs in `unreadable` may have set them. `lost` are settings of the run that another
-    client removed although the move needs them. With `clear_all`, `cleared_of` has the ids of the open runs whose
-    settings were cleared. With `too_early`, nothing was cleared, because moves are running. `unread` are dead brokers
-    that have replicas of the plan's topics and unknown rates, which an unrecorded run may have set. `undone` is the run
-    of this plan, if the replicas are elsewhere because this run was undone, or because a later move has moved
-    partitions back. `unrecorded` is true if the replicas are elsewhere for an unknown reason, because no run of this
-    plan is recorded here. `led_by_others` are the partitions that an election would give their preferred leader: the
-    first replica of the plan, or of the rollback plan of a run that was or is being undone.
+    `run` is the open run of this plan when the verification began, or None. `waiting` are partitions that are not
+    submitted yet, for example because kquota was interrupted. `lost` are settings of the run that another client
+    removed although the move needs them.
+
+    `unknown` are throttles that stay set, with their values. They may belong to a run of another host that is not
+    visible on this host, or to one of the recorded runs in `unreadable`. `unread` are dead brokers that have replicas
+    of the plan's topics and unknown rates, which an unrecorded run may have set. With `clear_all`, `cleared_of` has the
+    ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
+
+    `undone` is the run of this plan, if the replicas are elsewhere because this run was undone, or because a later move
+    has moved partitions back. `unrecorded` is true if the replicas are elsewhere for an unknown reason, because no run
+    of this plan is recorded here. `led_by_others` are the partitions that an election would give their preferred
+    leader: the first replica of the plan, or of the rollback plan of a run that was or is being undone.
     """
 
     statuses: tuple[PartitionStatus, ...]
@@ -136,7 +140,7 @@ class _Look:
 
     @property
     def verdict(self) -> Progress:
-        return overall([verdict(self.statuses), *(status.progress for status in self.log_dirs)])
+        return verdict([*(s.progress for s in self.statuses), *(s.progress for s in self.log_dirs)])
 
     @property
     def verification(self) -> Verification:
@@ -270,7 +274,7 @@ def _settled(
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
         readings += 1
-        stale = cluster.stale_seconds and verdict(found) is Progress.ELSEWHERE
+        stale = cluster.stale_seconds and verdict(s.progress for s in found) is Progress.ELSEWHERE
         elsewhere = {s.partition for s in found if s.progress is Progress.ELSEWHERE and s.replicas}
         if stale and elsewhere.intersection(expected):
             wanted = _READINGS
@@ -307,7 +311,7 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
     else:
         restoration, lost = restore_run(world, run, close=not waiting), ()
     notes = tuple(
-        f"topic {topic} was deleted and created again after the run began: kquota leaves it unchanged"
+        f"topic {topic} was deleted and created again after the run began. kquota leaves the new topic unchanged"
         for topic in recreated_topics
     )
     return replace(_of_restoration(restoration, run=run, waiting=waiting, notes=notes), lost=lost)

@@ -147,7 +147,8 @@ class _Room:
 class MoveLoad:
     """The moves that run at the same time, compared with the operator's limits.
 
-    The bytes of a move are the size of its partition for each destination. An unknown size counts as infinite.
+    The bytes of a move are the size of its partition times the number of destinations. An unknown size counts as
+    infinite.
     """
 
     limits: MoveLimits

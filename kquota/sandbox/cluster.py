@@ -79,11 +79,11 @@ class Sandbox:
         raise Invalid(f"sandbox {self.name}: unknown broker {broker_id}")
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker with a controlled shutdown."""
+        """Stop one broker with a controlled shutdown. Raises Invalid for an unknown broker."""
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
-        """Kill one broker immediately, as in a crash."""
+        """Kill one broker immediately, as in a crash. Raises Invalid for an unknown broker."""
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
@@ -99,7 +99,7 @@ class Sandbox:
         readiness.brokers([b for b in self.brokers if b.pid is not None], [broker])
 
     def restart_broker(self, broker_id: int) -> None:
-        """Stop one broker with a controlled shutdown and start it again."""
+        """Stop one broker with a controlled shutdown and start it again. Raises the errors of `start_broker`."""
         self.stop_broker(broker_id)
         self.start_broker(broker_id)
 
@@ -200,7 +200,10 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def alive(name: str) -> list[str]:
-    """Return the names of the running processes of a sandbox. `up` refuses to start the sandbox while there is one."""
+    """Return the names of the running processes of a sandbox. `up` refuses to start the sandbox while there is one.
+
+    Raises Invalid for an invalid name.
+    """
     return [process.name for process in in_folder(places.directory(name)) if process.pid is not None]
 
 

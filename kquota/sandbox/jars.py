@@ -59,45 +59,22 @@ RELEASES: Final = {
 }
 NEWEST: Final = "4.3.1"
 
-# This is the test jar, because only the test jar has LocalTieredStorage, a remote storage in a folder.
-_TIERS: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
-  <info organisation="kquota" module="sandbox-tiers"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka-storage" rev="{version}" conf="default->default" transitive="false">
-      <artifact name="kafka-storage" type="jar" ext="jar" e:classifier="test"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""
-_AGENT: Final = """<ivy-module version="2.0">
-  <info organisation="kquota" module="sandbox-metrics"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="io.prometheus.jmx" name="jmx_prometheus_javaagent" rev="{version}" conf="default->default"
-                transitive="false"/>
-  </dependencies>
-</ivy-module>
-"""
 _AGENT_VERSION: Final = "1.0.1"
 _PATIENCE: Final = 40.0
 """Seconds without output after which Maven Central is considered unreachable."""
 
-# The dependencies of `kafka-tools` are left out, because they include all of Kafka Connect. slf4j-simple logs to
-# stderr.
-_MODULE: Final = """<ivy-module version="2.0">
-  <info organisation="kquota" module="sandbox"/>
+_IVY: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
+  <info organisation="kquota" module="{module}"/>
   <configurations><conf name="default"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}" conf="default->default"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36" conf="default->default"/>
-    {tools}
-  </dependencies>
+  <dependencies>{dependencies}</dependencies>
 </ivy-module>
 """
-_TOOLS: Final = (
-    '<dependency org="org.apache.kafka" name="kafka-tools" rev="{version}" conf="default->default" transitive="false"/>'
-)
+
+
+def _ivy(module: str, *dependencies: str, artifact: str = "") -> str:
+    """Return the Ivy file of a module. A dependency is given by its attributes. `artifact` replaces its main jar."""
+    each = (f'<dependency {one} conf="default->default">{artifact}</dependency>' for one in dependencies)
+    return _IVY.format(module=module, dependencies="".join(each))
 
 
 def release(version: str) -> Release:
@@ -129,10 +106,15 @@ def kafka(version: str, tell: Tell) -> Path:
     Unreachable if it fails.
     """
     wanted = release(version)
-    tools = _TOOLS.format(version=version) if wanted.tools else ""
-    module = _MODULE.format(version=version, tools=tools)
+    jars = [f'org="org.apache.kafka" name="kafka_2.13" rev="{version}"']
+    jars.append('org="org.slf4j" name="slf4j-simple" rev="1.7.36"')  # logs to stderr
+    if wanted.tools:
+        # The dependencies of `kafka-tools` are left out, because they include all of Kafka Connect.
+        jars.append(f'org="org.apache.kafka" name="kafka-tools" rev="{version}" transitive="false"')
     main = f"kafka_2.13-{version}.jar"
-    return _folder(version, _Wanted(what=f"Kafka {version}", module=module, jars=wanted.jars, main=main), tell)
+    return _folder(
+        version, _Wanted(what=f"Kafka {version}", module=_ivy("sandbox", *jars), jars=wanted.jars, main=main), tell
+    )
 
 
 def must_have_tiers(version: str | None) -> None:
@@ -148,7 +130,10 @@ def tiers(version: str, tell: Tell) -> Path:
     Raises Invalid for a release without tiered topics in the sandbox. A download raises the same errors as in `kafka`.
     """
     must_have_tiers(version)
-    module = _TIERS.format(version=version)
+    # This is the test jar, because only the test jar has LocalTieredStorage, a remote storage in a folder.
+    artifact = '<artifact name="kafka-storage" type="jar" ext="jar" e:classifier="test"/>'
+    jar = f'org="org.apache.kafka" name="kafka-storage" rev="{version}" transitive="false"'
+    module = _ivy("sandbox-tiers", jar, artifact=artifact)
     main = f"kafka-storage-{version}.jar"
     what = f"the remote storage of Kafka {version}"
     return _folder(f"{version}-tiers", _Wanted(what=what, module=module, jars=1, main=main), tell)
@@ -160,7 +145,8 @@ def metrics_agent(tell: Tell) -> Path:
     A download raises the same errors as in `kafka`.
     """
     main = f"jmx_prometheus_javaagent-{_AGENT_VERSION}.jar"
-    module = _AGENT.format(version=_AGENT_VERSION)
+    jar = f'org="io.prometheus.jmx" name="jmx_prometheus_javaagent" rev="{_AGENT_VERSION}" transitive="false"'
+    module = _ivy("sandbox-metrics", jar)
     what = "the Prometheus JMX exporter"
     return _folder("metrics-agent", _Wanted(what=what, module=module, jars=1, main=main), tell) / main
 

@@ -79,8 +79,10 @@ class Change:
         return Conflict(f"{self.setting} is now {is_now}, but was {was} a moment ago")
 
     def seen_in(self, value: str | None) -> bool:
-        """True if `value`, read after the write, shows this change. Other entries of a list are ignored, because other
-        clients may change the same list.
+        """True if `value`, read after the write, shows this change.
+
+        Other entries of a list are ignored, because other clients may change the same list. An empty list does not show
+        that a list was unset.
         """
         if not self.setting.is_list:
             return value == self.after
@@ -94,8 +96,9 @@ class Change:
 
 
 def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the changes of lists, then of rates. Lists are written first, because they are usually fewer and take
-    effect at once.
+    """Return two tuples: the changes of lists, and the changes of rates.
+
+    Lists are written first, because they are usually fewer and take effect at once.
     """
     every = tuple(changes)
     return tuple(c for c in every if c.setting.is_list), tuple(c for c in every if not c.setting.is_list)

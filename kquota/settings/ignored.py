@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import byte_rate
 from kquota.settings.change import ConfigChange
 from kquota.settings.rates import DEFAULT_HAS_RATES
-from kquota.settings.resource import BROKERS, TOPICS, Resource, ResourceKind
+from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.terms import (
     BYTE_RATES,
@@ -24,14 +24,7 @@ from kquota.terms import (
 _REMOTE_RATES_ARE_HEEDED: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
 _NO_LIMIT: Final = 2**63 - 1
-
-
-class OtherKind(Invalid):
-    """The error for a key on the wrong kind of resource. `kind` is the kind that has the key."""
-
-    def __init__(self, message: str, kind: ResourceKind) -> None:
-        super().__init__(message)
-        self.kind = kind
+_TYPE: Final = Parameter("entity_type")
 
 
 def value(resource: Resource, key: str, text: str) -> str:
@@ -42,11 +35,11 @@ def value(resource: Resource, key: str, text: str) -> str:
     """
     if key in BYTE_RATES:
         if resource.kind != BROKERS:
-            raise OtherKind(f"{key} is a broker config and has no effect on {resource}", BROKERS)
+            raise Invalid(f"{key} is a broker config and has no effect on {resource}. Use ", _TYPE, f" {BROKERS}")
         return str(byte_rate(text, key))
     if key in THROTTLE_LISTS:
         if resource.kind != TOPICS:
-            raise OtherKind(f"{key} is a topic config and has no effect on {resource}", TOPICS)
+            raise Invalid(f"{key} is a topic config and has no effect on {resource}. Use ", _TYPE, f" {TOPICS}")
         _must_fit(key, "".join(text.split()))  # before parsing, which takes 15 times the memory of the text
         text = throttled_replicas(key, text)
     _must_fit(key, text)

@@ -16,13 +16,16 @@ class Configs(Protocol):
     """
 
     def resources(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the topics, groups or subscriptions that exist, by name, or the brokers that are alive, by id (without
-        the broker default).
+        """Return the resources that exist, without the broker default: live brokers by id, other resources by name.
+
+        A group also counts as existing if it only has configs.
         """
         ...
 
     def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the resources to describe if the operator names none, in order. The broker default is last.
+        """Return the resources to describe if the operator names none, in the order of `resources`.
+
+        The broker default is last.
 
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
         including dead brokers.
@@ -32,17 +35,19 @@ class Configs(Protocol):
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the entries of each resource, sorted by key.
 
-        The Admin API reports all entries in force, and ZooKeeper reports only the entries that are set there. A
-        resource that does not exist is left out, and through the Admin API also a dead broker. A resource without
-        entries has (). The result may be stale.
+        The Admin API reports all entries in force, and ZooKeeper reports only the entries that are set there. A topic
+        that does not exist is left out, and through the Admin API also a dead broker. A resource without entries has an
+        empty tuple. The result may be stale.
         """
         ...
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Set and delete the given keys and change nothing else, whatever was set before.
+        """Set and delete the given keys, whatever their current values are. Other keys do not change.
 
         Raises Refused with the cluster's message if the cluster accepted nothing. Raises Unreachable if the answer to a
-        single change was lost, and Incomplete if only some of several changes were certainly accepted.
+        single change was lost, and Incomplete if only some of several changes were certainly accepted. ZooKeeper stores
+        all changes or none. Over ZooKeeper, raises Conflict if other clients keep writing first, and Invalid for a
+        value that kquota cannot check or that brokers reject.
         """
         ...
 

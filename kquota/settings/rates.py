@@ -27,7 +27,8 @@ class StoredRate:
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
     """Return the rates of one broker or of the default, by key.
 
-    Rates without synonyms are left out, because Kafka 4.3.1 still reports deleted rates of a broker in this form.
+    Rates without a value are left out. Rates without synonyms are also left out, because Kafka 4.3.1 still reports
+    deleted rates of a broker in this form.
     """
     return {
         entry.key: StoredRate(value=entry.value, source=entry.source, in_force=in_force(entry, release))
@@ -37,9 +38,10 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """True if a broker enforces the value that it reports. A broker enforces a rate only if the rate was set
-    dynamically (KAFKA-20125). A rate in the broker default counts as not enforced before Kafka 3.9, and if `release` is
-    None (unknown).
+    """True if a broker enforces the value that it reports.
+
+    A broker enforces a throttle rate only if the rate was set dynamically (KAFKA-20125). A rate in the broker default
+    counts as not enforced before Kafka 3.9, and if `release` is None (unknown). All other configs count as enforced.
     """
     if entry.key not in THROTTLE_RATES or entry.source == DYNAMIC_BROKER:
         return True

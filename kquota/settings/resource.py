@@ -61,11 +61,11 @@ class Resource:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """The sort key for display: brokers by id, other resources by name, and the broker default last."""
+        """The sort key for display: by kind, then brokers by id and other resources by name. The default is last."""
         return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
-        """Yield the kind and the name, in the form of a quota entity."""
+        """Yield one pair, (kind, name). A quota entity yields its parts in the same form."""
         yield self.kind, self.name
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Setting:
 
     @classmethod
     def of_broker(cls, broker: BrokerId, key: str) -> Setting:
-        """Return the dynamic config `key` of one broker."""
+        """Return the dynamic config `key` of one broker. Raises Invalid for an id that no broker can have."""
         return cls(Resource(kind=BROKERS, name=str(broker)), key)
 
     @property
@@ -117,7 +117,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """One possible value of an entry. `source` is Kafka's name for the source, for example `DEFAULT_CONFIG`."""
+    """The value that one source has for an entry. `source` is Kafka's name, for example `DEFAULT_CONFIG`.
+
+    `key` is the key at this source, which can differ from the key of the entry. `value` is None if the broker does not
+    report it.
+    """
 
     source: str
     key: str
@@ -129,7 +133,8 @@ class Entry:
     """One config in force on a resource. `value` is None if the broker does not report it, as for passwords.
 
     `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if the config was
-    set on this resource itself. `synonyms` begins with the value in force, or is empty if none are reported.
+    set on this resource itself. `sensitive` is true for passwords. `synonyms` begins with the value in force, and is
+    empty if none are reported.
     """
 
     key: str

@@ -14,7 +14,7 @@ _OF_THE_DRAFT: Final = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 def parts(text: str | None) -> tuple[str, ...]:
-    """Return all entries of a list in order, including repeated ones.
+    """Return all entries of a list in order, including repeated ones. The result is empty for None (unset) and "".
 
     Empty entries, and blanks around an entry, are ignored, because Kafka accepts both.
 

@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kquota.errors import Invalid
+from kquota.errors import Invalid, Parameter
 from kquota.settings.change import ConfigChange
 from kquota.settings.ignored import value
 from kquota.settings.resource import BROKERS
 from kquota.terms import MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
 
+_BROKERS: Final = Parameter("bootstrap_server")
 _LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
 _BLANKS: Final = "".join(map(chr, range(0x21)))
@@ -72,26 +73,25 @@ for the values that every release accepts.
 """
 
 
-class NeedsBroker(Invalid):
-    """The error for a value that only a running broker can check."""
-
-
 def must_be_sound(change: ConfigChange) -> None:
-    """Raise Invalid for a value that brokers reject or that is not in the form that Kafka stores, and NeedsBroker for a
-    value that only a broker can check.
+    """Raise Invalid for a value that brokers reject, that is not in the form that Kafka stores, or that only a running
+    broker can check.
     """
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
             if value(change.resource, key, text) != text:
                 raise Invalid(f"{key}={text}: is not in the form that Kafka stores")
         elif change.resource.kind == BROKERS:
-            raise NeedsBroker(
+            raise Invalid(
                 f"{key}: over ZooKeeper, kquota sets only {', '.join(THROTTLE_RATES)} of a broker, because "
-                "a running broker must check all other configs"
+                "a running broker must check all other configs. Use ",
+                _BROKERS,
             )
         elif key not in TOPIC:
-            raise NeedsBroker(
-                f"{key}: is not a topic config of every Kafka release, so kquota cannot check its value for ZooKeeper"
+            raise Invalid(
+                f"{key}: is not a topic config of every Kafka release, so kquota cannot check its value for ZooKeeper. "
+                "Use ",
+                _BROKERS,
             )
         elif not TOPIC[key](text):
             raise Invalid(

@@ -158,8 +158,9 @@ class _Since:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """The simulation of one client. The sums are updated with each request, because a load may be larger than
-    memory.
+    """The simulation of one client. It keeps only sums, and not the requests, because a load may be larger than memory.
+
+    With `closed_loop`, every wait delays all later requests.
     """
 
     quotas: Quotas
@@ -252,6 +253,8 @@ class Walk:
 
 def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = False) -> Flow:
     """Return the result of one client's whole load, on one connection to one broker. Source: KIP-124, KIP-219, KIP-599.
+
+    `requests` must be in the order of their times. With `closed_loop`, every wait delays all later requests.
 
     >>> load = [Request(at, 1_000_000) for at in range(0, 60_000, 40)]  # 25 MB/s
     >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms

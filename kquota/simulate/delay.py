@@ -113,7 +113,7 @@ class Throughput:
     rate: Rate = field(default_factory=Rate)
 
     def record(self, value: float, now: int) -> int:
-        """Count a request at `now`. Returns how long the broker mutes the client, in ms (`throttle_time_ms`)."""
+        """Count a request at `now`. Return how long the broker mutes the client, in ms (`throttle_time_ms`)."""
         self.rate.record(value, now)
         observed, window_ms = self.rate.observed(now)
         delay = delay_ms(observed, self.bound, window_ms)

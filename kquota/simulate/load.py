@@ -92,7 +92,7 @@ class SimulatedClient:
     With `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later requests.
     Otherwise requests queue up while the client is muted. Each request counts under every quota, and the longest wait
     applies, not the sum. A fetch that has to wait gets an empty answer and does not count in the byte rate. A rejected
-    topic spends no tokens. Both are sent again after the wait.
+    topic spends no tokens. After the wait, the client sends such a fetch or topic again.
     """
 
     quotas: Quotas

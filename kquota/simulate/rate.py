@@ -57,20 +57,12 @@ class Rate:
         sample.value += value
         sample.last = now
 
-    def measure(self, now: int) -> float:
-        """Return the recorded amount per second. This drops samples that are too old, so it has side effects."""
-        return self.observed(now)[0]
-
-    def window_ms(self, now: int) -> int:
-        """Return the time in ms that the rate covers: since the oldest sample began, but at least all samples except
-        one.
-
-        A first burst therefore does not count as a high rate (KIP-13).
-        """
-        return self.observed(now)[1]
-
     def observed(self, now: int) -> tuple[float, int]:
-        """Return the rate and its window, in one pass, because a trace calls this method millions of times."""
+        """Return the recorded amount per second, and the time in ms that it covers. Drop samples that are too old.
+
+        The time begins with the oldest sample, and is at least all samples except one, so that a first burst does not
+        count as a high rate (KIP-13).
+        """
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms

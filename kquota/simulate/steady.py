@@ -78,8 +78,8 @@ class _Spell:
 
 
 def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> ThrottledTime:
-    """Return how long a client waits under `limit` (per second). `pieces` are the rates that it needs, each with its
-    seconds.
+    """Return how long a client waits under `limit` (per second). `pieces` has pairs in order of time: the rate per
+    second that the client needs, and the seconds for which it needs this rate.
 
     The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if no piece is shorter
     than a quota window. Delayed work is done later, as fast as the limit allows.

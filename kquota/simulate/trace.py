@@ -48,8 +48,8 @@ def header(line: str, where: str) -> tuple[str, ...]:
         names = ()
     if "ms" not in names or not {"bytes", "thread_ms", "mutations"} & set(names) or len(set(names)) < len(names):
         raise Invalid(
-            f"{where}: the first line must name the columns: ms, and bytes, thread_ms or mutations, each once. "
-            "Optional columns: broker, user, client_id"
+            f"{where}: the first line must name the column ms and at least one of bytes, thread_ms and mutations. "
+            "Name each column only once. Optional columns: broker, user, client_id"
         )
     return names
 

@@ -42,7 +42,10 @@ class BytesIn:
 
 
 def bytes_in(rates: Sequence[float]) -> BytesIn:
-    """Return the mean and the percentiles of `rates`. The percentiles of fewer than `ENOUGH` rates are unknown."""
+    """Return the mean and the percentiles of `rates`, of which there must be at least one.
+
+    The percentiles of fewer than `ENOUGH` rates are unknown.
+    """
     mean = statistics.fmean(rates)
     if len(rates) < ENOUGH:
         return BytesIn(mean=mean)

@@ -5,7 +5,6 @@ rates.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.sizes.replica import LogDir, Replica
@@ -15,29 +14,18 @@ MOST: Final = 2**63 - 1
 """The largest byte count that a column of the Spark job can hold. A larger result counts as unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaReading:
-    """One replica in one snapshot. The size is in bytes. None means unknown.
-
-    `size` counts the log from `local_start_offset`, the first offset on the broker's disk.
-    """
-
-    size: int
-    local_start_offset: int | None = None
-    end_offset: int | None = None
-    in_sync: bool | None = None
-
-
-def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
+def grown(before: Replica | None, now: Replica) -> int | None:
     """Return the bytes written to the replica since the previous snapshot, never negative. None if they are unknown.
 
-    A log shrinks because of retention or compaction, not because of writes. The growth of a replica that is catching up
-    is copy traffic, not writes of producers. The result is the growth in size, unless old records were deleted, the log
-    shrank, or the earlier start offset is unknown. In these cases, it is the number of new offsets times the mean size
-    of an offset in the log. For a compacted topic, it is then usually too low, because a removed record has an offset
-    but no bytes. If an end offset is unknown, the result is always the growth in size, which is a lower bound, and None
-    if the log shrank. If the current local start offset is unknown, the result is None, because the topic may be
-    tiered.
+    They are unknown without a previous snapshot, and without the current local start offset, because the topic may be
+    tiered. They are also unknown if the replica was out of sync, because it then grows by copy traffic, not by writes
+    of producers. If the end offset decreased, they are unknown, because the log was recreated or truncated.
+
+    Without new offsets, the result is 0. If the local start offset is the same and the log did not shrink, the result
+    is the growth in size. Otherwise, it is the number of new offsets times the mean size of an offset in the log. For a
+    compacted topic, this estimate is usually too low, because a removed record has an offset but no bytes. The result
+    is None if the log is now empty or the estimate is above `MOST`. If an end offset is unknown, the result is the
+    growth in size, which is a lower bound, or None if the log shrank.
     """
     if before is None or before.in_sync is False or now.local_start_offset is None:
         return None
@@ -46,7 +34,7 @@ def grown(before: ReplicaReading | None, now: ReplicaReading) -> int | None:
         return gained
     written = now.end_offset - before.end_offset
     if written <= 0:
-        # The bytes are unknown if the end offset decreased, because the log was then recreated or truncated.
+        # A lower end offset shows that the log was recreated or truncated.
         return 0 if written == 0 else None
     if gained is not None and now.local_start_offset == before.local_start_offset:
         return gained
@@ -70,22 +58,13 @@ def write_rates(
         if replica.leader and not replica.future
     }
     before = {
-        (log_dir.broker, replica.partition): _reading(replica)
+        (log_dir.broker, replica.partition): replica
         for log_dir in first
         for replica in log_dir.replicas
         if (log_dir.broker, replica.partition) in leaders and not replica.future
     }
-    written = {key: grown(before.get(key), _reading(leader)) for key, leader in leaders.items()}
+    written = {key: grown(before.get(key), leader) for key, leader in leaders.items()}
     return {
         partition: None if more is None else more / seconds
         for (_, partition), more in sorted(written.items(), key=lambda item: item[0][1])
     }
-
-
-def _reading(replica: Replica) -> ReplicaReading:
-    return ReplicaReading(
-        size=replica.size,
-        local_start_offset=replica.local_start_offset,
-        end_offset=replica.end_offset,
-        in_sync=replica.in_sync,
-    )

@@ -63,9 +63,9 @@ class Span:
 class Listing:
     """The files of a history.
 
-    `rolled` are the Parquet folders of the batches, and `held` the snapshots that the manifests of these batches list.
-    `waiting` snapshots are not rolled yet. `late` snapshots are never rolled, because they are older than the newest
-    rolled snapshot of their cluster.
+    A snapshot is rolled when a batch contains it. `rolled` are the folders that contain the batches. `held` are the
+    snapshots that the manifests of these batches list. `waiting` snapshots are not rolled yet. `late` snapshots are
+    never rolled, because they are older than the newest rolled snapshot of their cluster.
     """
 
     rolled: tuple[str, ...]

@@ -33,7 +33,8 @@ class LogDirs(Protocol):
         """Return `log_dirs` with end, start and local start offsets, leaders and in-sync replicas, as far as brokers
         report them.
 
-        Followers report their end and local start offsets, but not their start offset.
+        Followers report their end and local start offsets, but not their start offset. Copies between log dirs
+        (`future`) are unchanged. Raises Unreachable if one of the brokers does not answer.
         """
         ...
 

@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from kquota.errors import Invalid
 
-_IDS: Final = ("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id")
-_NAMES: Final = ("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename")
+_LABELS: Final = (
+    *("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id"),
+    *("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename"),
+)
+"""The labels that can name the broker of a series. The first label with a number counts."""
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
 """The maximum valid rate, in bytes per second. The sum of higher rates could exceed the range of a float."""
@@ -36,8 +39,8 @@ def is_answer(found: object) -> bool:
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
-    The series of a broker must differ in the label `topic`, and in no other label. The series without this label is the
-    total of the broker. If there is no total, the result is the sum of the topics.
+    If a broker has several series, each must have another `topic`, and no other label may differ. The series without
+    this label is the total of the broker. If there is no total, the result is the sum of the topics.
 
     Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, and for series of a
     broker that break the rule above. Also raises Invalid for a counter, for an invalid rate, and for a series whose
@@ -75,10 +78,7 @@ def _series(found: Mapping[str, Any], kind: str, where: str) -> _Series:
 
 
 def _broker(labels: Mapping[str, str], where: str) -> int:
-    for label in _IDS:
-        if (number := _only_number(labels.get(label, ""))) is not None:
-            return number
-    for label in _NAMES:
+    for label in _LABELS:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
     shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"

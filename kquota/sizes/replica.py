@@ -1,6 +1,6 @@
 """One log dir of one broker and its replicas, as in DescribeLogDirs (KIP-113, KIP-827).
 
-Also the effect of a move: the bytes on each broker before and after it, and the bytes to copy for each topic.
+`Moved` is the effect of a move: the bytes on each broker before and after it, and the bytes to copy for each topic.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ class Replica(NamedTuple):
     """The log of one replica. Sizes are in bytes. None means that the cluster did not report the value, never zero.
 
     `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
-    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`. The class is a tuple
-    to save memory, because a large cluster has 300,000 replicas.
+    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`. With `future`, the
+    log is a copy that will replace the replica's log in another log dir of the same broker. The class is a tuple to
+    save memory, because a large cluster has 300,000 replicas.
     """
 
     partition: TopicPartition

@@ -55,10 +55,10 @@ def _of_replica(replica: Replica) -> str:
 
 
 def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
-    """Return the log dirs in the lines of a snapshot, sorted. A log dir without replicas is missing, because it has no
-    line.
+    """Return the log dirs in the lines of a snapshot, sorted by broker and path.
 
-    Raises Invalid for an invalid row. The message begins with `where`.
+    A log dir without replicas is missing, because it has no line. Every `offset_lag` is 0 and every `error` is None,
+    because a snapshot does not contain them. Raises Invalid for an invalid row. The message begins with `where`.
     """
     volumes: dict[tuple[BrokerId, str], tuple[str | None, int | None, int | None]] = {}
     held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)

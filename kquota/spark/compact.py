@@ -29,10 +29,10 @@ _ORDER: Final = ("cluster", "date", "follows", "time", "broker", "topic", "parti
 def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     """Write the waiting snapshots of `listing` as two tables, `folder/replicas` and `folder/brokers`.
 
-    `files` has the snapshots. Returns the number of rows in the table of replicas.
+    `files` has the snapshots. Return the number of rows in the table of replicas.
 
     Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
-    snapshots.
+    snapshots. In this case, `folder` contains a table that must not be used.
     """
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)

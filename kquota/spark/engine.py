@@ -52,11 +52,6 @@ class Engine:
         """The name for messages, without the parameters after a server's address, because they can contain a token."""
         return self.master or EMBEDDED_MASTER if self.remote is None else self.remote.partition(";")[0].rstrip("/")
 
-    @property
-    def uploads(self) -> bool:
-        """True if local files must be sent to the engine."""
-        return not self.local
-
 
 EMBEDDED: Final = Engine()
 

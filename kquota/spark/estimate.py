@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from kquota.errors import Invalid, Parameter, Refused
+from kquota.measure import highest
 from kquota.pace.disk_space import Arrival
-from kquota.pace.split import Split
-from kquota.pace.waves import Wave
+from kquota.pace.waves import Split, Wave
 from kquota.pace.work import Allotment, Work, allotment
 from kquota.reassign.running_copies import RunningCopy
 from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
@@ -58,9 +58,10 @@ class Unsized:
 class Measured:
     """The sums of a move. Sizes are in bytes.
 
-    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown. `unallotted`
-    brokers have a given rate but lead no partition. `leaders_assumed` counts the moving partitions whose leader the
-    input does not report. `in_sync_assumed` counts those whose in-sync replicas it does not report.
+    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown, because that
+    leader may be the busiest. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` counts
+    the moving partitions whose leader the input does not report. `in_sync_assumed` counts those whose in-sync replicas
+    it does not report.
 
     `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
     `behind` counts out-of-sync followers of planned partitions that already have all target replicas. Each partition of
@@ -135,7 +136,7 @@ def measure(
         partitions=sum(row["partitions"] for row in known),
         moving=_sum(known, "moving"),
         log_size=_sum(known, "log_size"),
-        max_bytes_in=_max_bytes_in(known, writes),
+        max_bytes_in=highest(writes.by_broker.get(row["leader"], part(row).writes) for row in known),
         any_rate_known=any(row["written"] or row["leader"] in writes.by_broker for row in known),
         unallotted=tuple(sorted(set(writes.by_broker) - {row["leader"] for row in known})),
         leaders_assumed=_sum(known, "leaders_assumed"),
@@ -235,16 +236,6 @@ def _unsized(known_partitions: DataFrame, which: Column, count: int) -> Unsized:
 
 def _sum(rows: Iterable[Row], column: str) -> int:
     return sum(row["led"][column] or 0 for row in rows)
-
-
-def _max_bytes_in(leaders: Iterable[Row], writes: Writes) -> float | None:
-    """Return the highest write rate of a leader.
-
-    The result is None if the rate of any leader is unknown, because that leader may be the busiest.
-    """
-    rates = [writes.by_broker.get(row["leader"], part(row).writes) for row in leaders]
-    known = [rate for rate in rates if rate is not None]
-    return max(known, default=None) if len(known) == len(rates) else None
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> LeaderRate:

@@ -5,6 +5,7 @@ kquota chooses the names of the links, so special characters in the operator's f
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import gzip
 import re
@@ -13,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 from kquota import bounded
 from kquota.errors import Invalid, NextStep, Parameter
@@ -23,6 +24,7 @@ from kquota.text_file import is_folder, looking_at
 _GZIP: Final = b"\x1f\x8b"
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 MUCH: Final = 2**40
+"""The assumed size of a file elsewhere, in bytes."""
 USAGE_FILES: Final = "usage-*.parquet"
 """The name pattern of files of compacted days. Each file has at most one row for a quota bucket on a broker."""
 
@@ -97,15 +99,24 @@ def _starts(path: Path, name: str) -> Iterator[bytes]:
     """Yield only the first piece of each line, because a line can be very long: it can contain all replicas of a
     cluster, and gzip can unpack to any length.
     """
+    with unpacked(path, name) as file:
+        is_start = True
+        while piece := file.readline(bounded.LINE):
+            if is_start:
+                yield piece
+            is_start = piece.endswith(b"\n")
+
+
+@contextlib.contextmanager
+def unpacked(path: Path, *name: str) -> Iterator[IO[bytes]]:
+    """Open a plain or gzipped file. Raises Invalid, also in the block, if the file cannot be read, and if its text is
+    not UTF-8. The message begins with `name`.
+    """
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as file:
-            is_start = True
-            while piece := file.readline(bounded.LINE):
-                if is_start:
-                    yield piece
-                is_start = piece.endswith(b"\n")
-    except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(f"{name}: cannot be read: {error}") from error
+            yield cast(IO[bytes], file)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise Invalid(*name, f": cannot be read: {error}") from error
 
 
 def of_days(listing: Listing) -> list[Path]:

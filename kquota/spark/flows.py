@@ -13,9 +13,10 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from kquota.measure import total
 from kquota.pace.disk_space import Arrival
 from kquota.pace.log_dir_copy import LogDirWork
-from kquota.pace.work import Led, Link, Work, total, work
+from kquota.pace.work import Led, Link, Work, work
 from kquota.spark.partitions import KEY
 
 LED: Final = 0
@@ -45,11 +46,13 @@ class Flows:
 def summed(partitions: DataFrame, places: DataFrame | None, left: DataFrame | None = None) -> list[Row]:
     """Return, in one pass, the sums over the partitions that each broker leads, receives and holds.
 
-    `partitions` must have the column `wave`. `kind` is `LED`, `COPIED` or `HELD`. `broker` is the leader, the
-    destination or the holder, and `leader` is the leader of these partitions, or null if no broker holds them. Only
-    rows of kind `LED` have `led`. The rate of a leader can be divided among these sums later, because the division is
-    linear. `places` are the log dirs that a plan names. `left` has the bytes that running copies still need. `missing`
-    is the sum of these bytes and the whole sizes of all other copies.
+    `partitions` must have the column `wave`. `places` are the log dirs that a plan names. `left` has the bytes that
+    running copies still need.
+
+    In a row, `kind` is `LED`, `COPIED` or `HELD`. `broker` is the leader, the destination or the holder. `leader` is
+    the leader of these partitions, or null if no broker holds them. Only rows of kind `LED` have `led`. `missing` is
+    the bytes in `left` plus the whole sizes of all other copies. The rate of a leader can be divided among the rows
+    later, because the division is linear.
     """
     kind = F.when(F.col("at") == 0, LED).when(F.col("at") <= F.size("adds"), COPIED).otherwise(HELD)
     # The position in one list gives the kind. A lambda is not used, because Spark would run it uncompiled for each of a

@@ -90,9 +90,10 @@ class History:
 def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = None) -> History:
     """Open the history in `found`. `files` has its waiting snapshots.
 
-    Raises Invalid for a history without snapshots, for an unusable file, and for a snapshot that is older than rolled
-    tables that only Spark can read, and not in them. Also raises Invalid if the history does not contain `cluster`, or
-    if `cluster` is None and the history has several clusters. Raises Refused as `growth.rolled` does.
+    Raises Invalid for a history without snapshots, and for an unusable file. Also raises Invalid if the history does
+    not contain `cluster`, or if `cluster` is None and the history has several clusters. If the rolled tables are in a
+    place that only Spark can read, raises Invalid for an older snapshot that they do not contain. Raises Refused as
+    `growth.rolled` does.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]

@@ -190,7 +190,7 @@ def _code_units(character: str) -> str:
 
 
 def last_words(log: Path) -> str:
-    """Return the end of a log, in one line for an error message."""
+    """Return the last three lines of a log in one line, for an error message. Blank lines do not count."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-3:]) or "its log is empty"
 

@@ -111,6 +111,9 @@ def partitions(
     """Return one row for each partition of the judged rows and the plan. `rates` has `w`, the write rate in bytes per
     second.
 
+    `size` is the size of the leader's replica, and `log_size` is the total size of all replicas, in bytes. `holders`
+    are the brokers that have a replica, and `adds` are the targets that have none.
+
     If the input does not report a leader, the leader is the plan's first replica that already holds the partition, or
     else the holder with the lowest id. If the input does not report the in-sync replicas, all current replicas count as
     in sync. A partition of the plan that no broker holds has no leader. With an `assumed_size`, in bytes, the plan's
@@ -124,7 +127,7 @@ def partitions(
 def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFrame:
     """Return one row with all values for each partition, after a single shuffle. A join would sort both sides."""
     held = rows.where(F.col("why").isNull()).withColumn("replica", F.struct("broker", "size", "leader", "in_sync"))
-    # Only an entry that breaks a rule has an empty list of replicas.
+    # An invalid entry gets an empty list of replicas, which no valid entry has.
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
     frames = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
     columns = list(_JOINED)[: len(frames)]

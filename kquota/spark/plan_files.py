@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,17 +73,13 @@ def _is_lines(path: Path) -> bool:
     """
     if not path.is_file():
         return False
-    try:
+    with files.unpacked(path, str(path)) as file:
         if files.is_packed(path):
-            with gzip.open(path) as file:
-                return bool(file.read(1))
-        with path.open("rb") as file:
-            first = next(
-                (line for line in itertools.islice(iter(lambda: file.readline(_FIRST_LINE), b""), 9) if line.strip()),
-                b"",
-            )
+            return bool(file.read(1))
+        first = next(
+            (line for line in itertools.islice(iter(lambda: file.readline(_FIRST_LINE), b""), 9) if line.strip()), b""
+        )
+    try:
         return "replicas" in json.loads(first)
-    except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(f"{path}: cannot be read: {error}") from error
     except (ValueError, TypeError, RecursionError):
         return False

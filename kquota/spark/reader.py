@@ -6,9 +6,8 @@ sends it the lines or rows of these files.
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import human_bytes
 from kquota.spark.failure import answered, cause
-from kquota.spark.files import Files, is_elsewhere
+from kquota.spark.files import Files, is_elsewhere, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,9 +100,10 @@ class Reader:
     ) -> DataFrame:
         """Return the `columns` of the Parquet files that match `pattern` in the batches of histories.
 
-        Local files are sent to a remote engine, which would otherwise fail or read its own folder of the same name.
-        Raises Refused if files to send are too large or pyarrow is missing, and Invalid if they cannot be read. The
-        message begins with `given_in`. With `elsewhere`, the operator can instead give a path that Spark itself reads.
+        A column that a file lacks is null. Local files are sent to a remote engine, which would otherwise fail or read
+        its own folder of the same name. Raises Refused if files to send are too large or pyarrow is missing, and
+        Invalid if they cannot be read. The message begins with `given_in`. With `elsewhere`, the message of Refused
+        also suggests a path that Spark itself can read.
         """
         from pyspark.sql import functions as F
 
@@ -189,7 +189,7 @@ class Reader:
         return self.objects(name, map(json.dumps, rows), schema)
 
     def objects(self, name: str, rows: Iterable[str], schema: str) -> DataFrame:
-        """Return a table from rows that are already JSON objects."""
+        """Return a table from rows that are already JSON objects. `name` is the same as in `table`."""
         from pyspark.sql import functions as F
 
         folder = self.scratch / name
@@ -226,15 +226,9 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
 
 def _rows(files: Files) -> Iterator[_Row]:
     for link in files.names:
-        path = files.folder / link
-        packed = path.suffix == ".gz"
-        try:
-            with gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig") as file:
-                for line in file:
-                    yield link, line.rstrip("\n")
-        # Unpacking and decoding raise four kinds of errors.
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise Invalid(f"{files.name(link)}: cannot be read: {error}") from error
+        with unpacked(files.folder / link, files.name(link)) as file:
+            for line in io.TextIOWrapper(file, "utf-8-sig"):
+                yield link, line.rstrip("\n")
 
 
 def _texts(rows: Iterable[_Row]) -> Iterator[str]:

@@ -172,7 +172,7 @@ def session(
             if on_stage is not None:
                 stack.enter_context(_watched(spark, on_stage, remote=engine.remote is not None))
             yield spark
-            if engine.uploads:
+            if not engine.local:
                 spark.stop()
 
 

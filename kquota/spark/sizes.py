@@ -58,9 +58,10 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 
 
 def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
-    """Return the replicas in the output of kafka-log-dirs. Its two header lines are skipped, and its one line of JSON
-    is read. The output has no cluster, time, leader, end offset or in-sync set (KIP-113). The name of a topic can
-    contain dashes, so the partition is the number after the last dash.
+    """Return the rows of the output of kafka-log-dirs. Lines that do not begin with `{` are skipped.
+
+    The output reports only broker, log dir, topic, partition, size and `future` (KIP-113), so all other columns of
+    `ROW` are null. The name of a topic can contain dashes, so the partition is the number after the last dash.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     parsed = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})

@@ -4,8 +4,7 @@ small trace without Spark.
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from kquota.simulate import trace
 from kquota.simulate.load import Request
 from kquota.simulate.trace import TraceStream
 from kquota.spark import files
-from kquota.spark.files import Files, is_elsewhere, is_packed
+from kquota.spark.files import Files, is_elsewhere
 
 _PACKED: Final = 10
 """The approximate number of bytes of text in one byte of gzip."""
@@ -124,17 +123,14 @@ def _first(found: Files, link: str) -> str:
 
 def _lines(found: Files, link: str) -> Iterator[str]:
     path = found.folder / link
-    # Read text as Spark does: as UTF-8 in any locale, without the byte order mark that some programs write.
-    opening = gzip.open if is_packed(path) else open
-    try:
-        with opening(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            while line := file.readline(bounded.LINE + 1):
-                if len(line) > bounded.LINE:
-                    raise Invalid(
-                        _TRACE,
-                        f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so the file is not a "
-                        "trace",
-                    )
-                yield line.rstrip("\n")
-    except (OSError, EOFError, zlib.error) as error:
-        raise Invalid(_TRACE, f" {found.name(link)}: cannot be read: {error}") from error
+    with files.unpacked(path, _TRACE, f" {found.name(link)}") as bytes_:
+        # Read text as Spark does: as UTF-8 in any locale, without the byte order mark that some programs write.
+        file = io.TextIOWrapper(bytes_, "utf-8-sig", errors="replace")
+        while line := file.readline(bounded.LINE + 1):
+            if len(line) > bounded.LINE:
+                raise Invalid(
+                    _TRACE,
+                    f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so the file is not a "
+                    "trace",
+                )
+            yield line.rstrip("\n")

@@ -108,14 +108,14 @@ class Leftovers:
     young: bool
 
 
-def leftovers(ports: Ports, standing: Standing, clock: Clock, older_than: float) -> Leftovers:
+def leftovers(ports: Ports, standing: Standing, older_than: float) -> Leftovers:
     """Return the leftovers of `standing`, and the changes that remove each leftover that was first seen at least
     `older_than` seconds ago.
 
     The sightings are recorded for the next check. Raises Refused if sightings cannot be read or recorded.
     """
     every = removable(standing)
-    sightings = seen(ports.memory.recall(), every, clock.now())
+    sightings = seen(ports.memory.recall(), every, ports.clock.now())
     ports.memory.keep(sightings)
     old = every
     if older_than > 0:
@@ -131,7 +131,7 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
     """Return one reading of these topics. Its time is the moment at which all brokers have answered."""
     if not topics:
-        return FlowReading(at=clock.monotonic(), ends={}, starts={}, sizes={})
+        return FlowReading(at=clock.monotonic(), logs={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))
     return reading(clock.monotonic(), detailed)
 

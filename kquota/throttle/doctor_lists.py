@@ -70,7 +70,7 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Report the remaining entries of partitions that are not moving: mostly leaders and out-of-sync followers."""
+    """Report entries of partitions that are not moving, except the entries that `caught_up` reports."""
     yield from _of_entries(
         standing,
         _is_idle,

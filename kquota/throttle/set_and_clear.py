@@ -114,7 +114,8 @@ def bring(
 def adjust(
     cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, reason: str | None = None
 ) -> HeldThrottle:
-    """Record and set the rates of an open run as in `after`. List entries do not change. A second call is safe.
+    """Set new rates of an open run. `after` is the run with these rates, and is recorded before the first write. List
+    entries do not change. A second call is safe.
 
     Dead brokers keep their rates, and do not delay the change, because the other brokers need their new rates now.
 
@@ -179,7 +180,8 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
 def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Restoration:
     """Return the changes that `restore` would make if these runs ended one by one.
 
-    The settings of dead brokers count as pending, because only `restore` asks the KRaft controllers to write them.
+    Settings that cannot be read, for example those of dead brokers, count as pending. Only `restore` asks the KRaft
+    controllers to write the settings of dead brokers.
     """
     done: list[Change] = []
     pending: dict[Setting, KquotaError] = {}
@@ -196,7 +198,7 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
         now |= {change.setting: change.after for change in changes}
         done += changes
         unread = [setting for setting in run.held if setting not in now]
-        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}. A dry run does not ask the KRaft controllers"))
+        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}, and a dry run does not ask the KRaft controllers"))
     return Restoration(restored=tuple(done), pending=pending)
 
 
@@ -204,8 +206,9 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 class BrokerRecovery:
     """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
 
-    `unlimited` are brokers with listed replicas whose rates kquota cannot read, for example dead brokers. kquota sets
-    no rate on these brokers.
+    `run` holds the throttle, and is None if no run does. `behind` has the partitions of the out-of-sync replicas.
+    `unlimited` are the brokers on which kquota sets no rate because it cannot read their rates, for example because
+    they are dead.
     """
 
     run: Run | None
@@ -235,7 +238,8 @@ def recover(
 
     Call this function repeatedly. `going` is the run that the previous check returned. If another kquota changed the
     rate of this run in the meantime, the new rate is kept. `reason` is recorded with a new run. Raises the errors of
-    `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this run.
+    `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this run. Also raises Refused if
+    no run of this throttle is known, but a recorded run that cannot be read may hold it.
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)

@@ -98,8 +98,9 @@ class Standing:
         return {**own, **self.lists}
 
     def rate(self, broker: BrokerId, key: str) -> StoredRate | None:
-        """Return the rate in force on a broker for the config `key`: the broker's own rate, or the default of all
-        brokers. Returns None if no rate is in force or the rate is unknown.
+        """Return the rate in force on a broker for the config `key`, or None if no known rate is in force.
+
+        A broker without a known rate of its own has the default of all brokers.
         """
         limit = self.limits.get(broker, {}).get(key) or self.limits.get(DEFAULT, {}).get(key)
         return limit if limit is not None and limit.in_force else None

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from kquota.measure import total
 from kquota.settings.rates import bytes_per_second
-from kquota.sizes.replica import LogDir
+from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -22,28 +23,26 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log end offset, the size in bytes and the first offset on disk of each replica, as far as brokers reported
-    them.
-
-    `at` is the time of the reading, in seconds of a monotonic clock.
-    """
+    """The log of each replica whose log end a broker reported, at a time in seconds of a monotonic clock (`at`)."""
 
     at: float
-    ends: Mapping[ReplicaId, int]
-    sizes: Mapping[ReplicaId, int]
-    starts: Mapping[ReplicaId, int]
+    logs: Mapping[ReplicaId, Replica]
+
+    def end(self, replica: ReplicaId) -> int | None:
+        """Return the log end offset of a replica, or None if it is unknown."""
+        return log.end_offset if (log := self.logs.get(replica)) is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFlow:
     """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
 
-    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker, and
-    `lag` is its SumReplicaLag. All three cover only the broker's replicas of throttled partitions. `bytes_in` is
-    PartitionBytesInRate. `lags` has the total lag of each partition. `keep_up` is the follower traffic from each
-    broker, which a leader counts but does not delay (KAFKA-4313): the write rate of each partition that the broker
-    leads as a listed replica, once for each in-sync follower. `behind` is the same sum for out-of-sync followers, which
-    are delayed.
+    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker. They
+    cover only listed replicas. `lag` is the SumReplicaLag of each broker, and `lags` has the total lag of each
+    partition. Both cover all followers of partitions with a listed replica. `bytes_in` is PartitionBytesInRate.
+    `keep_up` is the follower traffic from each broker, which a leader counts but does not delay (KAFKA-4313): the write
+    rate of each partition that the broker leads as a listed replica, once for each in-sync follower. `behind` is the
+    same sum for out-of-sync followers, which are delayed.
     """
 
     seconds: float
@@ -57,20 +56,14 @@ class MeasuredFlow:
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
-    """Return one reading of the logs that the brokers reported. Future replicas are left out. `ends` and `sizes` lack
-    replicas without a reported log end, and `starts` lacks replicas without a reported first offset on disk.
-    """
-    ends: dict[ReplicaId, int] = {}
-    sizes: dict[ReplicaId, int] = {}
-    starts: dict[ReplicaId, int] = {}
-    for log_dir in log_dirs:
-        for replica in log_dir.replicas:
-            if not replica.future and replica.end_offset is not None:
-                ends[replica.partition, log_dir.broker] = replica.end_offset
-                sizes[replica.partition, log_dir.broker] = replica.size
-            if not replica.future and replica.local_start_offset is not None:
-                starts[replica.partition, log_dir.broker] = replica.local_start_offset
-    return FlowReading(at=at, ends=ends, sizes=sizes, starts=starts)
+    """Return one reading of the logs that the brokers reported. Future replicas are left out."""
+    logs = {
+        (replica.partition, log_dir.broker): replica
+        for log_dir in log_dirs
+        for replica in log_dir.replicas
+        if not replica.future and replica.end_offset is not None
+    }
+    return FlowReading(at=at, logs=logs)
 
 
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
@@ -107,12 +100,10 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
     every = sorted({*standing.brokers, *behind_by})
     return MeasuredFlow(
         seconds=seconds,
-        **{what: {broker: _sum(of.get(broker, ())) for broker in every} for what, of in sums.items()},
-        lag={broker: _whole(behind_by.get(broker, ())) for broker in every},
+        **{what: {broker: total([0.0, *of.get(broker, ())]) for broker in every} for what, of in sums.items()},
+        lag={broker: total(behind_by.get(broker, ())) for broker in every},
         bytes_in={name: _of_leader(standing, name, rates) for name in throttled},
-        lags={
-            name: _whole(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled
-        },
+        lags={name: total(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled},
     )
 
 
@@ -121,8 +112,8 @@ class Starved:
     """A leader throttle that leaves little or nothing for catching up: KIP-73's condition IN < T is not met, or in-sync
     followers use over half of the rate.
 
-    `keep_up` goes to in-sync followers, and `behind` is written to partitions with out-of-sync followers. Both are in
-    bytes per second. `hopeless` is true if the out-of-sync followers can never catch up.
+    `rate` is the leader rate. `keep_up` is the follower traffic of in-sync followers. `behind` is the rate that
+    out-of-sync followers need for new data alone. All three are in bytes per second.
     """
 
     broker: BrokerId
@@ -132,13 +123,18 @@ class Starved:
 
     @property
     def hopeless(self) -> bool:
-        """True if the throttle leaves nothing for catching up: IN >= T (KIP-73)."""
+        """True if the throttle leaves nothing for catching up: IN >= T (KIP-73).
+
+        If there are out-of-sync followers, they can never catch up.
+        """
         return self.keep_up + self.behind >= self.rate
 
 
 def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     """Return the brokers whose in-sync followers use over half of the leader rate, and those whose out-of-sync
     followers can never catch up.
+
+    A broker is left out if its leader rate is not set or if a value is unknown.
     """
     found = []
     for broker in standing.brokers:
@@ -162,30 +158,32 @@ def _rates(
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
+        leader = None if now.leader is None else second.logs.get((name, now.leader))
         for broker in now.replicas:
-            if (name, broker) in first.ends and (name, broker) in second.ends:
-                came = _bytes((name, broker), now.leader, first, second)
+            before, after = first.logs.get((name, broker)), second.logs.get((name, broker))
+            if before is not None and after is not None:
+                came = _bytes(before, after, leader, leads=broker == now.leader)
                 rates[name, broker] = None if came is None else came / seconds
     return rates
 
 
-def _bytes(replica: ReplicaId, leader: BrokerId | None, first: FlowReading, second: FlowReading) -> float | None:
+def _bytes(before: Replica, after: Replica, leader: Replica | None, *, leads: bool) -> float | None:
     """Return the bytes that were added to the log of one replica, or None if the size of an offset is unknown."""
-    from_offset = first.ends[replica]
-    if replica[1] != leader:
+    assert before.end_offset is not None and after.end_offset is not None
+    from_offset = before.end_offset
+    if not leads:
         # A new replica of a tiered topic skips the offsets that are only in remote storage (KIP-405).
-        from_offset = max(from_offset, second.starts.get(replica, 0))
-    offsets = second.ends[replica] - from_offset
+        from_offset = max(from_offset, after.local_start_offset or 0)
+    offsets = after.end_offset - from_offset
     if offsets <= 0:  # a follower that truncates its log shows no new bytes
         return 0.0
-    more = second.sizes[replica] - first.sizes[replica]
-    if more > 0 and replica in first.starts and first.starts[replica] == second.starts.get(replica):
+    more = after.size - before.size
+    if more > 0 and before.local_start_offset is not None and before.local_start_offset == after.local_start_offset:
         return float(more)
-    led = None if leader is None else (replica[0], leader)
-    if led is None or led not in second.ends or led not in second.starts:
+    if leader is None or leader.end_offset is None or leader.local_start_offset is None:
         return None
-    held, size = second.ends[led] - second.starts[led], second.sizes[led]
-    return offsets * size / held if held > 0 and size > 0 else None
+    held = leader.end_offset - leader.local_start_offset
+    return offsets * leader.size / held if held > 0 and leader.size > 0 else None
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
@@ -193,10 +191,10 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
-        end = None if now.leader is None else second.ends.get((name, now.leader))
+        end = None if now.leader is None else second.end((name, now.leader))
         for broker in now.replicas:
             if broker != now.leader:
-                own = second.ends.get((name, broker))
+                own = second.end((name, broker))
                 lags[name, broker] = None if end is None or own is None else max(0, end - own)
     return lags
 
@@ -204,17 +202,3 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
 def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[ReplicaId, float | None]) -> float | None:
     leader = standing.snapshot.partitions[name].leader
     return None if leader is None else rates.get((name, leader))
-
-
-def _sum(rates: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for rate in rates:
-        if rate is None:
-            return None
-        total += rate
-    return total
-
-
-def _whole(lags: Iterable[int | None]) -> int | None:
-    total = _sum(lags)
-    return None if total is None else round(total)

@@ -33,7 +33,10 @@ BOTH: Final = ("leader", "follower")
 def whole_topics(
     topics: Collection[str], brokers: Collection[BrokerId], rate: ByteRate | None, sides: Sequence[str] = BOTH
 ) -> WantedValues:
-    """Return `*` for each topic and the rate, if any, for each broker, on these sides (procedures of KIP-73)."""
+    """Return `*` for the lists of each topic, and `rate` for each broker, as in the procedures of KIP-73.
+
+    `sides` selects the leader and follower lists and rates. Without a rate, the result has only lists.
+    """
     lists = {Setting.of_topic(topic, LISTS[side]): (EVERY_REPLICA,) for topic in sorted(topics) for side in sides}
     if rate is None:
         return lists
@@ -41,7 +44,10 @@ def whole_topics(
 
 
 def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
-    """Return the partitions with an out-of-sync replica on this broker. Copies of a running move are left out."""
+    """Return the partitions with an out-of-sync replica on this broker. Copies of a running move are left out.
+
+    If the in-sync replicas of a partition are unknown, the replica counts as out of sync.
+    """
     return tuple(
         name
         for name, now in snapshot.partitions.items()

@@ -37,7 +37,7 @@ _MOST_REPLICAS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSample:
-    """Totals in bytes since the first reading: `arrived` at destinations, and `written` to partitions being copied.
+    """Totals since the first reading: the bytes that `arrived` on each link, and the bytes `written` to its copies.
 
     `at` is in seconds of a monotonic clock. `followed` are the bytes that in-sync followers of throttled partitions
     fetched from a leader. The leader's throttle counts these bytes, but does not delay them. `lag` is KIP-73's
@@ -72,8 +72,8 @@ class WatchHistory:
 
     `began` is the time of the first reading. `destinations` has the new replicas of each partition that was seen to
     move. `arrival` has the time at which bytes of each move last arrived, or the time of its first reading.
-    `first_ends` has the expected end of each move, or its end as first predicted. All times are in seconds of a
-    monotonic clock.
+    `first_ends` has the expected end of each move, or its end as first predicted. `anchors` are the older and the newer
+    one. All times are in seconds of a monotonic clock.
     """
 
     moves: tuple[WatchedMove, ...]

@@ -34,8 +34,8 @@ class Trend(enum.Enum):
 
 
 def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
-    """Return how many bytes of copies each end of links passes per second. The result is empty until a pace can be
-    measured. A leader that is missing from it has no limit, and a missing destination has an unknown one.
+    """Return the bytes of copies that each link end can pass per second. The result is empty until a pace can be
+    measured. A missing leader has no limit. The limit of a missing destination is unknown.
 
     A throttled end passes its throttle, or less if its copies received less than the throttles permitted (`_shares`).
     An end with the throttle of a paused run passes nothing. The throttle of a leader does not delay its follower
@@ -59,8 +59,9 @@ def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
 
 
 def write_rates(history: WatchHistory) -> Mapping[WatchedLink, float]:
-    """Return the mean write rate of one unfinished copy of each link, in bytes per second. Empty until a pace can be
-    measured.
+    """Return the mean write rate of one unfinished copy of each link, in bytes per second.
+
+    The result is empty until a pace can be measured.
     """
     since = _pace_window(history)
     if since is None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kquota.measure import total
 from kquota.pace.fair_rates import rates
 from kquota.terms import BrokerId
 from kquota.watch.copies import CopyReading
@@ -42,24 +43,24 @@ class LinkState:
 
 
 class LinkEnd(NamedTuple):
-    """A broker as the leader or as the destination of links, of all moves together."""
+    """A broker as the leader or as the destination of its links in all moves."""
 
     side: ThrottleSide
     broker: BrokerId
 
     @classmethod
     def sending(cls, leader: BrokerId) -> LinkEnd:
-        """Return the leader of links."""
+        """Return the broker as the sending end of links."""
         return cls(ThrottleSide.LEADER, leader)
 
     @classmethod
     def receiving(cls, destination: BrokerId) -> LinkEnd:
-        """Return the destination of links."""
+        """Return the broker as the receiving end of links."""
         return cls(ThrottleSide.FOLLOWER, destination)
 
 
 def link_ends(link: WatchedLink) -> Iterator[LinkEnd]:
-    """Yield the destination, and the leader if there is one."""
+    """Yield the ends of the link: the destination, and the leader if there is one."""
     yield LinkEnd.receiving(link.destination)
     if link.leader is not None:
         yield LinkEnd.sending(link.leader)
@@ -88,13 +89,11 @@ def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Wa
     links = {}
     for (move, leader, destination), those in by_link.items():
         going = [copy for copy in those if not copy.done]
-        sizes = [copy.copied for copy in those]
-        missing = [copy.left for copy in going]
         links[WatchedLink(move, leader, destination)] = LinkState(
             copies=len(those),
             done=len(those) - len(going),
-            copied=None if None in sizes else sum(size for size in sizes if size is not None),
-            left=None if None in missing else sum(left for left in missing if left is not None),
+            copied=total(copy.copied for copy in those),
+            left=total(copy.left for copy in going),
             sending=any((copy.replica[0], leader) in throttle.leaders for copy in going),
             receiving=any(copy.replica in throttle.followers for copy in going),
             running=any(copy.submitted for copy in going),
@@ -105,7 +104,7 @@ def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Wa
 def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Collection[WatchedLink]:
     """Return the links of the submitted copies that lack bytes, or whose missing bytes are unknown.
 
-    Between two waves, return the links `before`, so that the time between waves counts as part of the earlier wave.
+    Between two waves, return `before`, so that the time between the waves counts as part of the earlier wave.
     """
     going: set[WatchedLink] = set()
     waiting = False

@@ -69,7 +69,7 @@ class Observed:
 
     @property
     def ended(self) -> bool:
-        """True if every watched move has ended."""
+        """True if every watched move has ended, or if there are none."""
         return all(move.ended for move in self.view.moves)
 
 
@@ -79,7 +79,7 @@ class MoveWatch:
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
         """With neither a plan nor a run, watch every open run, and the moves that other clients started.
 
-        Raises Refused if no open run has the id `run`.
+        Raises Refused if no open run of a move has the id `run`.
         """
         self._ports = ports
         self._plan = plan
@@ -113,11 +113,10 @@ class MoveWatch:
         return found
 
     def glance(self) -> Observed:
-        """Read the cluster once, and only the topics of the known moves, plus topics that had out-of-sync replicas.
+        """Read the cluster once: only the topics of the known moves, and topics that recently had out-of-sync replicas.
 
-        A move of another client that this reading finds is in the result, but only the next reading covers its
-        partitions. `SumReplicaLag` covers only the topics that were read. Raises Unreachable and Refused as the ports
-        do.
+        The result has new moves of other clients, but only the next reading covers their partitions. `SumReplicaLag`
+        covers only the topics that were read. Raises Unreachable and Refused as the ports do.
         """
         return self._look(every_topic=False)
 
@@ -301,14 +300,16 @@ class MoveWatch:
 
 
 def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
-    """Return the old object if the move has not changed, so that all that follows from it is kept."""
+    """Return the old object if the move has not changed, so that values calculated from this object stay valid."""
     return old if old == new else new
 
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Do not search for reference cycles. A reading of 100,000 moving partitions creates a million objects without any
-    cycles, and searching through them repeatedly would take a third of its CPU time.
+    """Switch off the search for reference cycles in this block.
+
+    A reading of 100,000 moving partitions creates a million objects without cycles. Repeated searches through them
+    would take a third of the CPU time of the reading.
     """
     enabled = gc.isenabled()
     gc.disable()

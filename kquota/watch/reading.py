@@ -13,7 +13,7 @@ from kquota.reassign.wave import UNLIMITED, MoveLimits
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 LogNumbers: TypeAlias = Mapping[BrokerId, Mapping[str, Mapping[int, int]]]
-"""A number of each replica, by broker, topic and partition."""
+"""One number for each replica, for example its size in bytes, by broker, topic and partition."""
 
 
 class WantedLogs(NamedTuple):
@@ -170,15 +170,16 @@ def shrunk(before: Mapping[TopicPartition, Replicas], now: Mapping[TopicPartitio
 
 
 def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
-    """Return the live brokers that are not silent. Over ZooKeeper there are none."""
+    """Return the live brokers that are not silent. The result is empty over ZooKeeper."""
     if reading.logs is None:
         return frozenset()
     return reading.snapshot.alive - reading.logs.silent.keys()
 
 
 def between_log_dirs(move: WatchedMove, reading: WatchReading) -> list[ReplicaId]:
-    """Return the replicas that are copied to the log dirs of the plan, or whose broker does not answer. Empty over
-    ZooKeeper, because only brokers know these copies.
+    """Return the replicas in `move.log_dirs` that are being copied between log dirs, or whose broker does not answer.
+
+    The result is empty over ZooKeeper, because only brokers know these copies.
     """
     if reading.logs is None or not move.log_dirs:
         return []

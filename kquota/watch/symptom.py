@@ -1,4 +1,8 @@
-"""The symptoms of a move without progress, with the values from which `cli` writes the text for operators."""
+"""The symptoms of a move without progress, with the values from which `cli` writes the text for operators.
+
+`run` is the id of the move's run, or None if no run is recorded here. `left` are the missing bytes, or None if they are
+unknown. `first` is one of the partitions.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,8 @@ class ThrottleSide(enum.Enum):
 class StarvedCopies:
     """Copies that are limited by the rate of a broker and do not catch up with the writes.
 
-    `used` is the part of `rate` that is in use, `followers` the part of `used` for in-sync followers, and `written` the
-    write rate of the copied partitions. All are in bytes per second.
+    `used` is the part of `rate` that is in use, and `followers` is the part of `used` for in-sync followers. `written`
+    is the rate at which producers write to the copies. All are in bytes per second.
     """
 
     broker: BrokerId
@@ -81,8 +85,9 @@ class NotStarted:
 class LastPartition:
     """The only unfinished partition of a move.
 
-    `destination` and `left` are values of its first copy that is not done. `seconds` is the time since a reading first
-    showed only this partition. `seconds_left` is the expected time until the move ends, or None if it is unknown.
+    `destination` and `left` (missing bytes, or None if unknown) are values of its first copy that is not done.
+    `seconds` is the time since a reading first showed only this partition. `seconds_left` is the expected time until
+    the move ends, or None if it is unknown.
     """
 
     run: str | None
@@ -95,7 +100,7 @@ class LastPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleLeft:
-    """A move that has ended, but whose throttle is still set. `run` is its open run, which has the values to restore.
+    """A move that has ended, but whose throttle is still set. `run` is the id of its open run, which can restore it.
 
     If `run` is None, the move has no open run, and partitions of the move are still in throttled replica lists.
     """
@@ -112,7 +117,7 @@ class RunOpen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleLogDir:
-    """A copy between two log dirs of one broker. The copy has not grown for `seconds`.
+    """A copy to `log_dir` from another log dir of the same broker. The copy has not grown for `seconds`.
 
     `rate` is the log dir throttle of the broker in bytes per second, or None if none is known.
     """
@@ -138,9 +143,10 @@ class CaughtReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullDisk:
-    """A log dir of a destination with less space than its copies still need, or with an error.
+    """A log dir of a destination that has less space than its copies still need, or that has an error.
 
-    With an error, `usable` is None. `left` is None if no unfinished copy is known to be in this log dir.
+    `usable` are its usable bytes, or None with an error. `left` are the missing bytes of its copies, or None if no
+    unfinished copy is known to be in this log dir.
     """
 
     broker: BrokerId
@@ -152,7 +158,10 @@ class FullDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingArrives:
-    """A move that has received no bytes for `seconds`, without another symptom that explains it."""
+    """A move that has received no bytes for `seconds`, although no other symptom explains this.
+
+    `left` are the missing bytes, or None if they are unknown.
+    """
 
     run: str | None
     seconds: float
@@ -161,7 +170,10 @@ class NothingArrives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPaused:
-    """A run that an operator has paused. Its copies fetch once in each quota window."""
+    """A run that an operator has paused. Its copies fetch once in each quota window.
+
+    `left` are the missing bytes, or None if they are unknown.
+    """
 
     run: str | None
     left: int | None

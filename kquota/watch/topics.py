@@ -1,7 +1,7 @@
 """The topics of a reading. A topic that has not changed since the last reading keeps its object.
 
-Between two readings of a large move, the logs of all copies grow, but few partitions change. What follows from the
-partitions alone is therefore calculated once for each object, and used until the topic changes.
+Between two readings of a large move, the logs of all copies grow, but few partitions change. Values that depend only on
+the partitions are therefore calculated once for each object, and used until the topic changes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class WatchedTargets:
         return self if same_moves(moves, self.moves) else WatchedTargets(moves)
 
     def wanted(self, topics: Mapping[str, WatchedTopic]) -> Sequence[WantedLogs]:
-        """Return the logs that a reading requests of each topic, if any. An unchanged topic keeps its `WantedLogs`."""
+        """Return the logs to request, without topics that need none. An unchanged topic keeps its `WantedLogs`."""
         found = {}
         for name, topic in topics.items():
             known = self._wanted.get(name)

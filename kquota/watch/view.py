@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kquota.measure import highest, total
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.copies import CopyReading
 from kquota.watch.forecast import Lane, seconds_left
@@ -55,9 +56,11 @@ class DestinationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
-    """One move. `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither
-    moving nor waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still
-    copied between the log dirs of their broker, or whose broker does not answer.
+    """One move. The values are in bytes, bytes per second and seconds. None means unknown, never 0.
+
+    `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither moving nor
+    waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still copied between
+    the log dirs of their broker, or whose broker does not answer.
 
     `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
     move ends earlier, and None if the move has ended or its end is unknown or not predicted yet.
@@ -96,9 +99,7 @@ class WatchedMoveView:
         Only destinations with running copies count. None if there are none, or if one of them has no known throttle
         rate or unknown missing bytes. A single reading is enough to calculate this time.
         """
-        found = [_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running]
-        known = [seconds for seconds in found if seconds is not None]
-        return max(known) if known and len(known) == len(found) else None
+        return highest(_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +168,8 @@ def _move(
         for broker in sorted({link.destination for link in history.links if link.move == number})
     )
     counts = _counts(history, number)
-    left = total(lane.left for lane in lanes)
-    seconds = _longest(lane.seconds_left for lane in lanes)
+    throughput = total(lane.throughput for lane in lanes)
+    seconds = highest(lane.seconds_left for lane in lanes)
     seconds_left = seconds if counts.moving or counts.waiting else 0.0
     return WatchedMoveView(
         run=move.run,
@@ -178,8 +179,8 @@ def _move(
         waiting=counts.waiting,
         moving=counts.moving,
         copied=total(lane.copied for lane in lanes),
-        left=left,
-        throughput=total(lane.throughput for lane in lanes),
+        left=total(lane.left for lane in lanes),
+        throughput=None if throughput is None else round(throughput),
         seconds_left=seconds_left,
         drift=None,
         open=move.open,
@@ -305,19 +306,3 @@ def _brokers(history: WatchHistory) -> Iterable[WatchedBroker]:
             received=received.get(broker, 0.0) if measured else None,
             follower_rate=rates.follower,
         )
-
-
-def total(values: Iterable[float | None]) -> int | None:
-    """Return the rounded sum, or None if one of the values is unknown."""
-    found = 0.0
-    for value in values:
-        if value is None:
-            return None
-        found += value
-    return round(found)
-
-
-def _longest(seconds: Iterable[float | None]) -> float | None:
-    found = list(seconds)
-    known = [one for one in found if one is not None]
-    return max(known) if known and len(known) == len(found) else None

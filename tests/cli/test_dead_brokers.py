@@ -28,7 +28,7 @@ pytestmark = pytest.mark.kafka
 
 THREE = BrokerId(3)
 LEADER, FOLLOWER = Setting.of_broker(THREE, LEADER_RATE), Setting.of_broker(THREE, FOLLOWER_RATE)
-QUICK = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
+QUICK = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "1000"}
 LONGEST = 60.0
 """The rule is 15 s (kquota waits 8 s for an answer). The start of a process on a busy machine adds to it."""
 

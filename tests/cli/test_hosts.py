@@ -292,6 +292,7 @@ def test_a_previous_owner_writes_nothing_after_a_takeover(team: Team) -> None:
     name, plan = planned(team)
     paused = one.doomed(PAUSED, "--execute", plan, "--throttle", SLOW, "--force")
     until(lambda: paused.stopped, "the process is stopped")
+    locked_for_long(team)
     who = f"another kquota (reassign-partitions --execute, pid {paused.pid} on {_here()} as "
     assert who in must_be(75, two.act("--verify", plan)).err
     assert who in two.move("status").err
@@ -507,6 +508,15 @@ def test_a_topic_is_not_shared_over_open_runs_in_zookeeper(team: Team) -> None:
     assert named.record not in team.hand.admin.list_topics(timeout=30).topics
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
+
+
+def locked_for_long(team: Team) -> None:
+    """In ZooKeeper, another client keeps the lock of a paused owner, whose session ends after some seconds."""
+    if team.record is None:
+        with znodes(team.hand) as client:
+            lock, _ = client.get("/kquota/lock")
+            client.delete("/kquota/lock")
+            client.create("/kquota/lock", lock)
 
 
 def _here() -> str:

@@ -38,7 +38,7 @@ from kquota.terms import (
 )
 from tests.cli.dying import RENAMED, SUBMISSION, Death, Doom, run
 from tests.cli.hosts import MARKER, znodes
-from tests.cli.run import Ran, kquota, started
+from tests.cli.run import Ran, kquota, python
 from tests.cli.test_target_cluster import WRITING
 from tests.sandbox.watch import runs
 from tests.stores.moves_stage import OtherHand, until
@@ -48,8 +48,16 @@ BROKERS, ZOOKEEPER = "4.3.1 Admin API", "3.9.1 ZooKeeper"
 LISTS, RATES = "/config/topics", "/config/brokers"
 SLOW, FAST = "20000", "50MB/s"
 SMALL = 10_000
-LASTING = 1_500_000
-"""Bytes of a partition that does not arrive at SLOW: a fetch takes 1 MB, and the next one waits for 11 s."""
+LASTING = 16_000_000
+"""Bytes of a partition that needs almost three minutes at SLOW: a fetch takes 1 MB, and the next one waits for 11 s."""
+WAITING: Final = """
+import time
+from kquota.sandbox import readiness
+readiness.zookeeper = lambda *_: time.sleep(600)
+from kquota.cli.main import main
+main()
+"""
+"""kquota, for which a ZooKeeper is never ready, so that `sandbox up` does not end before it is killed."""
 A_DAY_AGO: Final = 25 * 3600
 RATE_OF_1: Final = Setting.of_broker(BrokerId(1), LEADER_RATE)
 
@@ -575,7 +583,7 @@ def test_a_later_snapshot_removes_the_partial_file_of_a_killed_one(stage: Stage)
 def test_down_removes_a_sandbox_whose_start_was_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     server = processes.Process(name="zookeeper", directory=places.directory("smoke"))
-    with started("sandbox", "up", "smoke", "--zookeeper-only") as up:
+    with python(WAITING, "sandbox", "up", "smoke", "--zookeeper-only") as up:
         until(lambda: server.pid is not None, "its ZooKeeper starts")
         pid = server.pid
         up.kill()

@@ -83,7 +83,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
         def written(until: str) -> str:
             out.flush()
             found = ""
-            while until not in found and select.select([main], [], [], 5.0)[0]:
+            while until not in found and select.select([main], [], [], 60.0)[0]:
                 found += os.read(main, 100_000).decode()
             return found
 

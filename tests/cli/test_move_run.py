@@ -65,13 +65,15 @@ def test_a_move_in_waves_survives_kill_9_and_restores_each_value(desk: Desk) -> 
     for setting, value in prior.items():
         desk.hand.write(setting, value)
     plan = desk.plan({(topic, n): (3, 1) for n in range(COUNT)})
-    options = ("--throttle", "1MB/s", "--max-per-broker", "2", "--force", "--elect-leaders")
-    before = subprocess.Popen([sys.executable, "-m", "kquota", *words(desk, plan, *options)], stderr=subprocess.PIPE)
+    options = ("--max-per-broker", "2", "--force", "--elect-leaders")
+    # Under the first throttle, no wave ends before the test sees it.
+    slow, faster = (words(desk, plan, "--throttle", rate, *options) for rate in (SLOW, "1MB/s"))
+    before = subprocess.Popen([sys.executable, "-m", "kquota", *slow], stderr=subprocess.PIPE)
     until(lambda: len(running(desk, topic)) == 2, "the first wave is under way")
     before.send_signal(signal.SIGKILL)
     before.communicate()
     assert "partitions done" in status(desk).out
-    ran = kquota(*words(desk, plan, *options))
+    ran = kquota(*faster)
     assert ran.code == 0, ran.err
     assert f"{COUNT} of {COUNT} partitions have the replicas of the plan" in ran.out
     assert {n: desk.hand.replicas(TopicPartition(topic, n)) for n in range(COUNT)} == {n: [3, 1] for n in range(COUNT)}
@@ -123,7 +125,7 @@ def test_ten_waves_survive_five_kills_and_the_restart_of_a_broker(desk: Desk) ->
 def test_the_throttle_changes_while_waves_wait(desk: Desk) -> None:
     topic = desk.hand.topic(dict.fromkeys(range(COUNT), (1, 2)), size=SIZE)
     plan = desk.plan({(topic, n): (3, 1) for n in range(COUNT)})
-    run = started(*words(desk, plan, "--throttle", "1MB/s", "--batch", "1", "--force"))
+    run = started(*words(desk, plan, "--throttle", SLOW, "--batch", "1", "--force"))
     until(lambda: bool(running(desk, topic)), "the first wave is under way")
     adjusted = kquota("move", "adjust", "50MB/s", *words(desk, plan)[3:])
     assert adjusted.code == 0, adjusted
@@ -197,7 +199,10 @@ def test_waves_wait_while_a_partition_outside_the_plan_is_unhealthy(desk: Desk) 
 
 
 def test_bytes_in_flight_stay_below_their_limit(desk: Desk) -> None:
-    """A partition that is larger than the limit moves alone."""
+    """A partition that is larger than the limit moves alone.
+
+    Each group of moves has more bytes than brokers copy at once under the throttle, so that the test sees it.
+    """
     megabytes = {0: 1, 1: 6, 2: 2, 3: 3, 4: 1}
     limit = 4.5
     topic = desk.hand.topic(dict.fromkeys(megabytes, (1, 2)), size=1_000_000)
@@ -205,7 +210,7 @@ def test_bytes_in_flight_stay_below_their_limit(desk: Desk) -> None:
         if size > 1:
             desk.hand.fill(topic, [number], (size - 1) * 1_000_000)
     plan = desk.plan({(topic, n): (1, 3) for n in megabytes})
-    options = ("--throttle", "500kB/s", "--max-in-flight", f"{limit}MB", "--force")
+    options = ("--throttle", "250kB/s", "--max-in-flight", f"{limit}MB", "--force")
     process = started(*words(desk, plan, *options))
     seen: set[frozenset[int]] = set()
     with Wire(desk.hand.servers.bootstrap, {}) as wire:

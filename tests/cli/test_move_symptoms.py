@@ -28,10 +28,10 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 SLOW = ("--throttle", "20000", "--force")
-LARGE = 12_000_000
-"""Bytes of a partition that needs two minutes under the slow throttle: 1 MB in each quota window of 11 s."""
+LARGE = 30_000_000
+"""Bytes of a partition that needs five minutes under the slow throttle: 1 MB in each quota window of 11 s."""
 PROPERTIES = {
-    "broker.session.timeout.ms": "4000",
+    "broker.session.timeout.ms": "9000",
     "broker.heartbeat.interval.ms": "1000",
     # A copy between log dirs takes 1 MB at once, and the next one when the bytes have left the window.
     "alter.log.dirs.replication.quota.window.size.seconds": "60",
@@ -87,7 +87,7 @@ class Operator:
                 assert not reading["ended"], f"the move ended without the finding {finding}"
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=120)
         raise AssertionError(f"the watch ended without the finding {finding}: {last}")
 
     def undo(self) -> None:

@@ -12,26 +12,14 @@ from pathlib import Path
 import pytest
 
 from kquota import connect
-from kquota.cli.contract import exit_code
 from kquota.cli.formats import WRITE, document, text
 from kquota.cli.options import Output
 from kquota.cli.quota.probe.answer import Probed, probed
 from kquota.cli.quota.probe.limit import found as limit_found
-from kquota.cli.quota.probe.options import worded
-from kquota.errors import Invalid, KquotaError, Refused, Unreachable
+from kquota.errors import Invalid, Unreachable
 from kquota.mutation.topic import Creation, Deletion
 from kquota.probe import Limit, Operation, Result, Step, find_limit, probe, scratch
-from kquota.probe.load import (
-    KEYS,
-    Kind,
-    LimitedClient,
-    Load,
-    NotRemoved,
-    RefusedArgument,
-    RejectedClient,
-    TooManyBytes,
-    TooManyMutations,
-)
+from kquota.probe.load import KEYS, Kind, Load
 from kquota.probe.verdict import Reading, ThrottleCounts
 from kquota.quota.capacity import Capacity, broker
 from kquota.quota.entity import Entity
@@ -163,33 +151,6 @@ def test_wrong_usage_prints_one_line_and_exits_2_before_any_request(words: tuple
     ran = kquota("quota", "probe", "--bootstrap-server", "127.0.0.1:1", *words)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert complaint in ran.err
-
-
-WORDED: dict[str, tuple[KquotaError, str]] = {
-    "brokers": (RefusedArgument("brokers", ": broker 3 is dead"), "--broker-list: broker 3 is dead"),
-    "bytes": (
-        TooManyBytes(44e9, 2 * 10**9),
-        "the probe would write 44 GB (44000000000 bytes), and --most-bytes allows 2 GB (2000000000 bytes). Give a "
-        "lower rate, fewer --seconds or brokers (--broker-list), or a higher --most-bytes",
-    ),
-    "mutations": (
-        TooManyMutations("5,000 at most"),
-        "5,000 at most. Give fewer --seconds, or --client-id of a client with a lower quota",
-    ),
-    "a quota": (LimitedClient("why"), "why, or give --client-config or --client-id of a client without this quota"),
-    "a rejection": (RejectedClient("why"), "why, or give --client-config with a login without this quota"),
-    "topics": (
-        NotRemoved("not removed: t", [], ["t"]),
-        "not removed: t. Run `kquota quota probe --bootstrap-server HOST:PORT --clean-up` later",
-    ),
-    "another error": (Refused("why"), "why"),
-}
-
-
-@pytest.mark.parametrize(("error", "words"), WORDED.values(), ids=WORDED)
-def test_an_error_names_the_options(error: KquotaError, words: str) -> None:
-    assert str(worded(error)) == words
-    assert exit_code(worded(error)) == exit_code(error)
 
 
 PLAIN = """security.protocol=SASL_PLAINTEXT

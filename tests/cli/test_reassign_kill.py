@@ -24,7 +24,8 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
-SIZE = 1_500_000  # a fetch takes 1 MB of a partition at once; at SLOW the next one waits for 11 s
+SIZE = 8_000_000
+"""Bytes of a partition that needs more than a minute at SLOW: a fetch takes 1 MB, and the next one waits for 11 s."""
 
 Places = Mapping[TopicPartition, Sequence[int]]
 

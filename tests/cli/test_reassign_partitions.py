@@ -26,9 +26,9 @@ from tests.stores.moves_stage import OtherHand, until
 pytestmark = pytest.mark.kafka
 
 SLOW, FAST = "20000", "50MB/s"
-LASTING = 8_000_000
-"""Bytes of a partition for which a throttled move needs more than a minute, so that it is still running when a test
-reads it.
+LASTING = 16_000_000
+"""Bytes of a partition for which a throttled move needs almost three minutes, so that it is still running when a test
+reads it, even on a busy machine.
 
 A fetch takes 1 MB at once, and the next one starts after the 11 s of the quota's window, even at a low rate.
 """
@@ -126,7 +126,7 @@ def test_a_throttled_move_restores_each_value(desk: Desk) -> None:
 @pytest.mark.parametrize("way", ["4.3.1 Admin API", "3.9.1 ZooKeeper"])
 def test_execute_waits_until_the_move_has_ended(desk: Desk) -> None:
     """It prints the output of --execute, the lines of `move watch`, and the output of --verify."""
-    topic = desk.hand.topic({0: (1, 2)}, size=LASTING)
+    topic = desk.hand.topic({0: (1, 2)}, size=LASTING // 2)
     prior = {Setting.of_broker(BrokerId(1), LEADER_RATE): "123456789"}
     for setting, value in prior.items():
         desk.hand.write(setting, value)

@@ -22,7 +22,7 @@ from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
 
-SMALL_BATCHES = 30_000
+SMALL_BATCHES = 50_000
 COMPLETED = re.compile(r"Reassignment of partition \S+ is complete(d)?\.")
 
 

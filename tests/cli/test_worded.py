@@ -8,11 +8,9 @@ import pytest
 
 from kquota.cli.contract import worded
 from kquota.cli.log_dirs.run import sizes
-from kquota.cli.quota.probe.options import named_by_options
 from kquota.cli.sandbox.demo import COMMANDS
 from kquota.cli.sandbox.demo import _line as demo_line
-from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
-from kquota.probe.load import OtherUser
+from kquota.errors import Incomplete, NextStep, Parameter, Refused, StepFor, Unreachable
 from kquota.sandbox.demo import DemoCommand
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId
@@ -41,15 +39,6 @@ def test_a_step_of_a_sandbox_follows_a_colon() -> None:
 def test_the_demo_names_options_in_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
     demo_line("no Kafka: ", Unreachable("not in the cache; use ", Parameter("zookeeper_only")))
     assert capsys.readouterr().out == "no Kafka: not in the cache; use --zookeeper-only\n"
-
-
-@pytest.mark.parametrize("error", [Unreachable("gone"), OtherUser("alice", "bob")], ids=["as it is", "worded"])
-def test_an_error_of_a_probe_keeps_its_cause(error: KquotaError) -> None:
-    with pytest.raises(KquotaError) as raised, named_by_options():
-        raise error from OSError("reset")
-    told = raised.value if raised.value is error else raised.value.__cause__
-    assert isinstance(told, KquotaError)
-    assert isinstance(told.__cause__, OSError)
 
 
 def test_the_json_line_of_log_dirs_stays_json_and_shows_no_control_character() -> None:

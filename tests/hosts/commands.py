@@ -189,7 +189,7 @@ def doctor(process: Process) -> None:
         clock=process.clock,
     )
     standing = actions.read(ports)
-    left = actions.leftovers(ports, standing, process.clock, 0.0)
+    left = actions.leftovers(ports, standing, 0.0)
     unread = doctor_rates.removable_unread(standing.after(left.changes))
     actions.remove(ports, left.changes)
     clear_dead(process.cluster, unread, REPLICATION_RATES)

@@ -309,7 +309,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="a topic that has changed is taken from the last answer",
-        file="stores/admin/topic_cache.py",
+        file="stores/admin/wire_format.py",
         old="if same is None or not data.startswith(same[0], at):",
         new="if same is None:",
         tests=("tests/stores/admin/test_wire_format.py",),

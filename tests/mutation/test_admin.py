@@ -104,7 +104,7 @@ def test_validation_creates_no_topic() -> None:
 def test_an_unsent_topic_is_not_reported_as_done() -> None:
     results = create_topics(Connected(MemoryTopics(lost_at=1)), CREATIONS)
     assert all(isinstance(error, Unreachable) for error in results.values())
-    assert "t-2 was not sent" in str(results["t-2"])
+    assert "topic t-2: not sent, because" in str(results["t-2"])
 
 
 def test_a_short_timeout_raises_the_violation() -> None:

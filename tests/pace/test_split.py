@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.pace.split import Split
+from kquota.pace.waves import Split
 
 CASES = {
     "nothing moves": (Split(in_flight=10), [], []),

@@ -92,7 +92,7 @@ def test_a_deadline_includes_the_waits_between_brokers_of_a_wave() -> None:
 
 
 def test_each_wave_starts_and_ends_whatever_the_throttle() -> None:
-    with pytest.raises(Refused, match=r"needs 0\.3 s to start and end for each of its 3 waves"):
+    with pytest.raises(Refused, match=r"needs 0\.3 s to start and end each of its 3 waves"):
         throttle_within([part(1)] * 3, 3 * QUICK_SECONDS)
 
 

@@ -32,9 +32,9 @@ def a_load(kind: Kind = Kind.PRODUCE, rate: float = 3e6, limit: float | None = 1
 BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "all that are alive": (None, None, ""),
     "some": ([2], None, ""),
-    "none": ([], Invalid, "brokers: must list at least one broker"),
-    "one twice": ([1, 2, 1], Invalid, "brokers: broker 1 is listed twice"),
-    "a dead one": ([3], Refused, r"brokers: broker 3 is dead \(live brokers: 1,2\)\. Start it or leave it out"),
+    "none": ([], Invalid, "the list of brokers is empty. Give at least one broker"),
+    "one twice": ([1, 2, 1], Invalid, "broker 1 is listed twice"),
+    "a dead one": ([3], Refused, r"broker 3 is dead \(live brokers: 1,2\)\. Start it or leave it out"),
 }
 
 
@@ -104,11 +104,11 @@ def test_the_due_bytes_never_decrease_and_never_exceed_the_rate(
 BOUNDS: dict[str, tuple[Load, str]] = {
     "too many bytes": (
         a_load(rate=1e9, limit=None),
-        r"write 44 GB \(44000000000 bytes\), but the limit is 2 GB \(2000000000 bytes\)",
+        r"write 44 GB \(44000000000 bytes\), and most_bytes allows 2 GB \(2000000000 bytes\)",
     ),
     "a few bytes too many": (
         replace(a_load(rate=1e9, limit=None), most_bytes=43_999_999_999),
-        r"write 44 GB \(44000000000 bytes\), but the limit is 44 GB \(43999999999 bytes\)",
+        r"write 44 GB \(44000000000 bytes\), and most_bytes allows 44 GB \(43999999999 bytes\)",
     ),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
 }

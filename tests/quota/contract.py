@@ -44,8 +44,8 @@ NAMES = {
 
 
 def attempts() -> Iterator[None]:
-    """Yield for half a minute. On a busy machine KRaft may show a write that late."""
-    give_up = time.monotonic() + 30
+    """Yield for two minutes. On a busy machine KRaft may show a write late."""
+    give_up = time.monotonic() + 120
     while time.monotonic() < give_up:
         yield
         time.sleep(0.02)

@@ -393,8 +393,8 @@ def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submi
             world.execute()
     message = str(raised.value)
     assert re.search(
-        r" has submitted 1 partition, and the throttle stays set\. resuming run \S+ continues it, and aborting run \S+ "
-        r"undoes it$",
+        r" has submitted 1 partition, and the throttle stays set\. resuming run \S+ continues the run, and "
+        r"aborting run \S+ undoes it$",
         message,
     )
     assert "\n" not in message
@@ -653,7 +653,7 @@ def test_a_recreated_topic_is_not_part_of_the_run(world: World) -> None:
     found = world.verify()
     assert (found.verdict, found.notes) == (
         Progress.ELSEWHERE,
-        ("topic t was deleted and created again after the run began: kquota leaves it unchanged",),
+        ("topic t was deleted and created again after the run began. kquota leaves the new topic unchanged",),
     )
     assert {setting for setting in world.cluster.configs if setting.kind == "topic"} == {LEADERS, FOLLOWERS}
     assert world.open_runs() == 0

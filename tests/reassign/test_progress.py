@@ -7,7 +7,7 @@ import pytest
 from kquota.reassign import words
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.progress import PartitionStatus, Progress, statuses, verdict
+from kquota.reassign.progress import Progress, statuses, verdict
 from kquota.terms import BrokerId, TopicPartition
 
 
@@ -34,17 +34,13 @@ def test_the_words_are_kafkas() -> None:
     assert words.status_lines(statuses(PLAN, NOW, {A0})) == KAFKAS
 
 
-def status(progress: Progress) -> PartitionStatus:
-    return PartitionStatus(partition=A0, progress=progress, replicas=(), target=b(1))
-
-
 D, P, E = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
 VERDICTS = {"done": ([D, D], D), "any in progress": ([D, E, P], P), "any elsewhere": ([E, D], E), "nothing": ([], D)}
 
 
 @pytest.mark.parametrize(("each", "whole"), VERDICTS.values(), ids=VERDICTS)
 def test_verdict(each: list[Progress], whole: Progress) -> None:
-    assert verdict([status(progress) for progress in each]) is whole
+    assert verdict(each) is whole
 
 
 def test_a_move_listed_as_running_is_in_progress_whatever_its_replicas_say() -> None:

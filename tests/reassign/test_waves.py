@@ -155,7 +155,7 @@ def test_running_moves_stay_recorded_if_the_cluster_fails_between_waves(
             monkeypatch.setattr(world.cluster, "snapshot", nobody)
 
     world.clock = Ticks(go)
-    with pytest.raises(Incomplete, match=r"no broker answers; .* are not submitted yet; run .* resuming"):
+    with pytest.raises(Incomplete, match=r"no broker answers\. .* are not submitted yet\. Run .* resuming"):
         world.execute(BIG_PLAN)
 
 

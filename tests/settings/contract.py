@@ -39,8 +39,8 @@ def broker(number: int) -> Resource:
 
 
 def attempts() -> Iterator[None]:
-    """Reads for half a minute, which a busy machine may need until KRaft shows a write."""
-    give_up = time.monotonic() + 30
+    """Reads for two minutes, because a busy machine may need long until KRaft shows a write."""
+    give_up = time.monotonic() + 120
     while time.monotonic() < give_up:
         yield
         time.sleep(0.02)

@@ -41,7 +41,8 @@ def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int
     rate = Rate(samples=samples, sample_ms=window, overlapping=new)
     for now, value in steps:
         if value is None:
-            words.append(f"{rate.measure(now)!r}:{rate.window_ms(now)}")
+            measured, window_ms = rate.observed(now)
+            words.append(f"{measured!r}:{window_ms}")
         else:
             rate.record(value, now)
     return " ".join(words)

@@ -13,4 +13,5 @@ SAMPLES, SAMPLE_MS = 3, 1000
 def test_a_sample_counts_to_the_end_of_the_window_and_not_longer(now: int, left: float) -> None:
     rate = Rate(samples=SAMPLES, sample_ms=SAMPLE_MS)
     rate.record(100.0, 0)
-    assert rate.measure(now) * rate.window_ms(now) / 1000 == pytest.approx(left)
+    measured, window_ms = rate.observed(now)
+    assert measured * window_ms / 1000 == pytest.approx(left)

@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.sizes.growth import MOST, ReplicaReading, grown
+from kquota.sizes.growth import MOST, grown
+from kquota.sizes.replica import Replica
+from kquota.terms import TopicPartition
 
 
-def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> ReplicaReading:
-    return ReplicaReading(size=size, local_start_offset=start, end_offset=end, in_sync=in_sync)
+def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> Replica:
+    return Replica(
+        partition=TopicPartition("t", 0),
+        size=size,
+        offset_lag=0,
+        future=False,
+        local_start_offset=start,
+        end_offset=end,
+        in_sync=in_sync,
+    )
 
 
 CASES = {
@@ -46,31 +56,25 @@ CASES = {
 
 
 @pytest.mark.parametrize(("before", "now", "bytes_grown"), CASES.values(), ids=CASES.keys())
-def test_growth(before: ReplicaReading | None, now: ReplicaReading, bytes_grown: int | None) -> None:
+def test_growth(before: Replica | None, now: Replica, bytes_grown: int | None) -> None:
     assert grown(before, now) == bytes_grown
 
 
 offsets = st.none() | st.integers(0, MOST)
 readings = st.builds(
-    ReplicaReading,
-    size=st.integers(0, MOST),
-    local_start_offset=offsets,
-    end_offset=offsets,
-    in_sync=st.sampled_from([None, True, False]),
+    reading, size=st.integers(0, MOST), start=offsets, end=offsets, in_sync=st.sampled_from([None, True, False])
 )
 
 
 @given(st.none() | readings, readings)
-def test_growth_is_never_negative_and_fits_into_its_column(before: ReplicaReading | None, now: ReplicaReading) -> None:
+def test_growth_is_never_negative_and_fits_into_its_column(before: Replica | None, now: Replica) -> None:
     found = grown(before, now)
     assert found is None or 0 <= found <= MOST
 
 
 @given(readings, st.integers(0, MOST))
-def test_without_deletion_growth_is_the_gain_in_size(before: ReplicaReading, more: int) -> None:
+def test_without_deletion_growth_is_the_gain_in_size(before: Replica, more: int) -> None:
     if before.in_sync is not False and None not in (before.end_offset, before.local_start_offset):
         assert before.end_offset is not None
-        now = ReplicaReading(
-            size=before.size + more, local_start_offset=before.local_start_offset, end_offset=before.end_offset + 1
-        )
+        now = reading(before.size + more, before.local_start_offset, before.end_offset + 1)
         assert grown(before, now) == more

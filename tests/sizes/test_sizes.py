@@ -120,7 +120,7 @@ class TestSnapshotFile:
 
     def test_a_folder_that_cannot_be_created(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(Invalid, match="cannot create the folder"):
+        with pytest.raises(Invalid, match="the folder cannot be created"):
             write_snapshot(tmp_path / "file" / "folder", "c", TIME, [])
 
 

@@ -160,7 +160,7 @@ def test_remote_engines_receive_local_files() -> None:
     assert [Engine(master=m).local for m in (None, "local", "local[2]", "yarn", "spark://h:1")] == [True] * 3 + [
         False
     ] * 2
-    assert Engine(remote="sc://h").uploads
+    assert not Engine(remote="sc://h").local
     assert Engine(remote="sc://h:1/;token=x").name == "sc://h:1"
 
 

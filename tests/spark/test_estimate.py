@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid, Refused
 from kquota.pace.disk_space import Arrival, Volume
-from kquota.pace.split import Split
+from kquota.pace.waves import Split
 from kquota.pace.work import Link, Work
 from kquota.reassign.moves import PartitionReplicas, carried, moves
 from kquota.reassign.plan import Plan

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.sizes.growth import MOST, ReplicaReading, grown
+from kquota.sizes.growth import MOST, grown
 from kquota.sizes.history import Listing, SnapshotKey
+from kquota.sizes.replica import Replica
 from kquota.spark.files import NOTHING, laid_out
 from kquota.spark.reader import Reader
 from kquota.stores.state import history
+from kquota.terms import TopicPartition
 from tests.spark.rows import Row, row, written
 
 if TYPE_CHECKING:
@@ -113,14 +115,20 @@ def test_spark_computes_the_growth_of_the_reference(spark: SparkSession, tmp_pat
     def some() -> int:
         return chance.choice([chance.choice(LIMITS), chance.randint(0, 5_000), chance.randint(0, 5_000)])
 
-    readings: dict[int, dict[int, ReplicaReading]] = defaultdict(dict)
+    readings: dict[int, dict[int, Replica]] = defaultdict(dict)
     for hour in range(3):
         for partition in range(3_000):
             if chance.random() < 0.9:
                 start, end = (chance.choice([None, some(), some()]) for _ in range(2))
                 in_sync = chance.choice([None, True, True, False])
-                readings[hour][partition] = ReplicaReading(
-                    size=some(), local_start_offset=start, end_offset=end, in_sync=in_sync
+                readings[hour][partition] = Replica(
+                    partition=TopicPartition("t", partition),
+                    size=some(),
+                    offset_lag=0,
+                    future=False,
+                    local_start_offset=start,
+                    end_offset=end,
+                    in_sync=in_sync,
                 )
     for hour, found in readings.items():
         told = [

@@ -168,9 +168,9 @@ class OtherHand:
         assert producer.flush(_PATIENCE) == 0
 
     def delete(self, topic: str) -> None:
-        """Deletes it. When this returns, it is also deleted in ZooKeeper, which brokers forget earlier."""
+        """Deletes it. When this returns, no broker shows it, and it is also deleted in ZooKeeper."""
         self._delete([topic])
-        until(lambda: topic not in self.admin.list_topics(timeout=_PATIENCE).topics, f"{topic} is deleted")
+        self.shown({topic: 0})
 
     def _delete(self, topics: Sequence[str]) -> None:
         if not self.servers.zookeeper:

@@ -31,7 +31,7 @@ class RealStage:
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
         # More than a follower fetches at once: the data of its first fetches arrives in seconds, throttled or not.
-        return self._hand.topic(replicas, size=3_000_000)
+        return self._hand.topic(replicas, size=6_000_000)
 
     def write(self, setting: Setting, value: str | None) -> None:
         self._hand.write(setting, value)

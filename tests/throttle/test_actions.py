@@ -37,7 +37,7 @@ def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: P
     at = ports(tmp_path, cluster, configs, FakeLogDirs())
     unknown = actions.read(at)
     assert (unknown.lists, unknown.unread_topics) == ({}, ("u",))
-    assert actions.leftovers(at, unknown, at.clock, 0.0).changes == ()
+    assert actions.leftovers(at, unknown, 0.0).changes == ()
     cluster.undescribed.clear()
     known = actions.read(at)
     assert (known.lists, known.unread_topics) == ({LISTED: "0:1"}, ())

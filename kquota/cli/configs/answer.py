@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from kquota.cli.output import Answer, JsonObject, Row, hidden, key, named, spread
 from kquota.cli.table import COLUMNS, columns
-from kquota.quota.entity import Entity
+from kquota.quota.entity import Entity, Every, Name
 from kquota.quota.limits import Limits, plain
 from kquota.quota.port import Scram
 from kquota.settings.resource import BROKERS, Entry, Resource
@@ -103,7 +103,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
     """Yield the lines of --describe over --bootstrap-server, with each limit as Java prints a double."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
-        yield f"Quota configs for {_admin_words(entity)} are {pairs}"
+        yield f"Quota configs for {entity_words(entity, _ADMIN, 'the default')} are {pairs}"
     for user, credentials in scram.items():
         pairs = ", ".join(f"{mechanism}=iterations={count}" for mechanism, count in credentials.items())
         yield f"SCRAM credential configs for user-principal '{user}' are {pairs}"
@@ -118,18 +118,10 @@ def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[st
         yield f"Configs for {entity_words(entity)} are {','.join(pairs)}"
 
 
-def _admin_words(entity: Entity) -> str:
+def entity_words(entity: Entity, kinds: Mapping[str, str] = _ZOOKEEPER, default: str = "default") -> str:
+    """Return an entity in the words of Kafka's tool, by default those of Kafka 2.8 for ZooKeeper."""
     return ", ".join(
-        f"the default {_ADMIN[kind]}" if name is DEFAULT else f"{_ADMIN[kind]} '{name}'"
-        for kind, name in entity.parts()
-    )
-
-
-def entity_words(entity: Entity) -> str:
-    """Return an entity in the words of Kafka 2.8's tool for ZooKeeper."""
-    return ", ".join(
-        f"default {_ZOOKEEPER[kind]}" if name is DEFAULT else f"{_ZOOKEEPER[kind]} '{name}'"
-        for kind, name in entity.parts()
+        f"{default} {kinds[kind]}" if name is DEFAULT else f"{kinds[kind]} '{name}'" for kind, name in entity.parts()
     )
 
 
@@ -206,17 +198,21 @@ class AlteredConfigs(Answer):
     altered: Resource = key(form=named_resource)
     over_zookeeper: bool = hidden()
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> tuple[str, ...]:
         resource = self.altered
-        if self.over_zookeeper:
-            yield f"Completed updating config for entity: {_resource_words(resource)}."
-        elif resource.name is DEFAULT:
-            yield f"Completed updating default config for {resource.kind} in the cluster."
-        else:
-            yield f"Completed updating config for {resource.kind[:-1]} {resource.name}."
+        return (completed(resource.kind, resource.name, _resource_words(resource) if self.over_zookeeper else None),)
 
     def rows(self) -> Iterator[Row]:
         yield [self.altered.kind[:-1], name_of(self.altered)]
+
+
+def completed(kind: str, name: Name | Every, words: str | None) -> str:
+    """Return Kafka's sentence about an altered entity. `words` are its words over ZooKeeper, otherwise None."""
+    if words is not None:
+        return f"Completed updating config for entity: {words}."
+    if name is DEFAULT:
+        return f"Completed updating default config for {kind} in the cluster."
+    return f"Completed updating config for {kind[:-1]} {name}."
 
 
 def absence(resource: Resource) -> str:

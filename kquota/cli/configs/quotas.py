@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kquota.cli import clock, world
-from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, Unwritten, entity_words, unwritten
+from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, Unwritten, completed, entity_words, unwritten
 from kquota.cli.configs.entities import Named
 from kquota.cli.contract import say
 from kquota.cli.rates import warn_if_low
@@ -16,7 +16,7 @@ from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, plain, value
 from kquota.quota.port import Scram
 from kquota.quota_keys import QUOTA_KEYS, quotas_of
-from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
+from kquota.terms import CLIENTS, IPS, USERS
 
 
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
@@ -94,12 +94,8 @@ def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: boo
 
 def sentence(at: world.Where, entities: Named, entity: Entity) -> str:
     """Return Kafka's sentence about an entity that was altered."""
-    if at.zookeeper is not None:
-        return f"Completed updating config for entity: {entity_words(entity)}."
     kind, name = next(iter(entities.items()))
-    if name is DEFAULT:
-        return f"Completed updating default config for {kind} in the cluster."
-    return f"Completed updating config for {kind[:-1]} {name}."
+    return completed(kind, name, None if at.zookeeper is None else entity_words(entity))
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:

@@ -93,10 +93,6 @@ def alter(
         return _altered(at, resource, add, delete, dry_run=dry_run)
     except EmptyValue as error:
         raise Invalid(f"{error}. To remove it, use --delete-config {error.key}") from error
-    except ignored.OtherKind as error:
-        raise Invalid(f"{error}. Use --entity-type {error.kind}") from error
-    except zookeeper_values.NeedsBroker as error:
-        raise Invalid(f"{error}. Use --bootstrap-server") from error
 
 
 def _altered(

@@ -15,7 +15,7 @@ from kquota.cli.engine_options import engine
 from kquota.cli.formats import document
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs.command import LogDirsOptions
-from kquota.cli.output import Answer, Lines, Part, key
+from kquota.cli.output import Answer, JsonObject, Lines, each, key
 from kquota.cli.progress import stages
 from kquota.errors import Invalid, NextStep, Refused
 from kquota.measure import counted
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kquota.cli.local_files import HistoryBatch
 
 
-def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
+def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
     """Return log dirs in the form of kafka-log-dirs, each with its replicas and its error (None without an error)."""
     return [
         {
@@ -51,12 +51,9 @@ def _log_dirs(found: Iterable[LogDir]) -> list[dict[str, object]]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerLogDirs(Part):
-    """One broker with its log dirs. `log_dirs` is empty if the answer contains no log dir of the broker."""
-
-    broker: BrokerId
-    log_dirs: list[LogDir] = key("logDirs", _log_dirs)
+def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
+    broker, log_dirs = found
+    return {"broker": broker, "logDirs": _log_dirs(log_dirs)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +63,12 @@ class LogDirsShown(Answer):
     VERSION = None
     SEPARATORS = (",", ":")
 
-    brokers: tuple[BrokerLogDirs, ...]
+    brokers: Sequence[tuple[BrokerId, list[LogDir]]] = key(form=each(_broker))
     version: int = 1
 
     def text(self) -> Iterator[str]:
         yield "Querying brokers for log directories information"
-        yield f"Received log directory information from brokers {','.join(str(one.broker) for one in self.brokers)}"
+        yield f"Received log directory information from brokers {','.join(str(broker) for broker, _ in self.brokers)}"
         text = document(self).rstrip("\n")
         # Join single characters only if necessary, because joining needs nine times the memory of the text.
         yield text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
@@ -107,7 +104,7 @@ def sizes(brokers: Collection[BrokerId], log_dirs: Iterable[LogDir]) -> LogDirsS
     of_broker: dict[BrokerId, list[LogDir]] = {broker: [] for broker in sorted(brokers)}
     for found in log_dirs:
         of_broker[found.broker].append(found)
-    return LogDirsShown(brokers=tuple(BrokerLogDirs(broker=b, log_dirs=found) for b, found in of_broker.items()))
+    return LogDirsShown(brokers=tuple(of_broker.items()))
 
 
 def _snapshot(

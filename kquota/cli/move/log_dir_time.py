@@ -16,14 +16,12 @@ from kquota.terms import LOG_DIR_RATE, BrokerId
 OPTION: Final = "--replica-alter-log-dirs-throttle"
 
 
-def time_shown(pace: LogDirPace | None) -> JsonObject | None:
+def time_shown(pace: LogDirPace) -> JsonObject:
     """Return the JSON of one broker's copies between its log dirs, in bytes, bytes per second and seconds.
 
     null means unknown. `throttle` is also null if no throttle is set. `expected_seconds` is also null if the copies
     never end.
     """
-    if pace is None:
-        return None
     return {
         "broker": pace.work.broker,
         "copies": pace.work.copies,

@@ -14,7 +14,7 @@ from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, complain, say, worded
 from kquota.cli.pacing.setter import RateSetter, throttled
 from kquota.cli.suggestion import suggested
-from kquota.errors import Invalid, KquotaError, Unreachable
+from kquota.errors import Incomplete, Invalid, KquotaError, Unreachable
 from kquota.measure import ByteRate, counted, human_rate, human_rates
 from kquota.pace.enforcement import longest_window
 from kquota.pace.lag import READ_SECONDS, GrowingLag, OffsetsReading
@@ -73,8 +73,10 @@ class ScratchRemoval:
     def failed(self, error: KquotaError) -> None:
         """Print why the scratch topic could not be removed."""
         self.code = FAILED
-        later = f"After the end time in the name of a topic, {suggested('quota probe --clean-up')} removes it"
-        complain(f"scratch topics of --protect may remain: {worded(error)}. {later}")
+        later = f". After the end time in the name of a topic, {suggested('quota probe --clean-up')} removes it"
+        if isinstance(error, Incomplete):
+            later = ""  # the error has the same words
+        complain(f"scratch topics of --protect may remain: {worded(error)}{later}")
 
 
 @contextmanager

@@ -197,7 +197,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
     if asks:
         confirmation.must_have_terminal()
     with world.record(options.connection, options.state_dir) as at:
-        removal = at.removal()
+        removal = at.unshare(dry_run=True)
         if asks and (removal.topic or removal.marker or removal.memory):
             line, question = _asked(at.topic, removal)
             say(line)

@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.contract import DONE, FAILED, NOT_YET
-from kquota.cli.output import Answer, each, hidden, key, moment, plain, rounded
+from kquota.cli.output import Answer, JsonObject, each, hidden, key, moment, plain, rounded
 from kquota.cli.table import aligned
 from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
 from kquota.measure import counted, human_duration, human_rate
@@ -27,7 +27,7 @@ _LEFT: Final = (ThrottleLeft, RunOpen)
 """The symptoms of a move that has ended."""
 
 
-def _move(move: WatchedMoveView) -> dict[str, object]:
+def _move(move: WatchedMoveView) -> JsonObject:
     """Return one move in bytes, bytes per second and seconds. null means unknown, never 0."""
     return {
         "run": move.run,
@@ -46,7 +46,7 @@ def _move(move: WatchedMoveView) -> dict[str, object]:
     }
 
 
-def _destination(to: DestinationView) -> dict[str, object]:
+def _destination(to: DestinationView) -> JsonObject:
     return {
         "broker": to.broker,
         "copies": to.copies,
@@ -61,11 +61,11 @@ def _destination(to: DestinationView) -> dict[str, object]:
     }
 
 
-def _slowest(copy: SlowestCopy) -> dict[str, object]:
+def _slowest(copy: SlowestCopy) -> JsonObject:
     return {**plain(copy.partition), "left": copy.left, "seconds_left": _SECONDS(copy.seconds)}
 
 
-def _broker(one: WatchedBroker) -> dict[str, object]:
+def _broker(one: WatchedBroker) -> JsonObject:
     return {
         "broker": one.broker,
         "alive": one.alive,

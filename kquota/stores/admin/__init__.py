@@ -20,11 +20,11 @@ _HOMES: Final = {
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python, but execute it only when code reads a missing name that is not in `_HOMES`.
+    """Register a package of kafka-python without executing it.
 
-    Otherwise, `import kafka` would import the consumer, the producer and the admin client, and the packages of messages
-    would load the schemas of 60 requests. That takes a third of the time of a short command, and kquota needs hardly
-    any of these modules.
+    Code that reads a name from the package executes it, unless `_HOMES` has the name. If the packages were
+    executed at once, they would import the consumer, the producer, the admin client, and the schemas of 60 requests.
+    That takes a third of the time of a short command, and kquota needs hardly any of these modules.
     """
     spec = find_spec(name)
     if name in sys.modules or spec is None or spec.loader is None:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import kafka.errors as kafka_errors
-from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.measure import human_duration
-from kquota.stores.admin.client import CLOSED, PatientManager, is_closed
+from kquota.stores.admin.client import CLOSED, OUT_OF_TIME, Manager, is_closed
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import ArgumentNames
 from kquota.stores.login.listening import addresses
 
-Received: TypeAlias = tuple[bytes, Exception | None]
-
-_OUT_OF_TIME: Final = (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
 _LOGIN: Final = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
@@ -31,75 +26,18 @@ _LOGIN: Final = (
 """Errors of a failed login. With SCRAM, kafka-python raises ValueError if a broker does not prove its identity."""
 
 
-class Manager(PatientManager):
-    """A connection manager that also keeps the reason for a failed bootstrap."""
-
-    def __init__(self, net: NetworkSelector, **settings: Any) -> None:
-        self.ended = Future()
-        """A future that is done when the bootstrap has succeeded or failed."""
-        self.failure: BaseException | None = None
-        """The error that best explains a failure of the bootstrap, or None before the first error."""
-        super().__init__(net, **settings)
-
-    def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return a connection, as PatientManager does. Until the bootstrap has ended, also record the errors of the
-        connection, both before and after the connection is ready.
-        """
-        connection = super().get_connection(node_id, *arguments, **keywords)
-        if not self.ended.is_done:
-            # A close before the connection is ready may be due to a connection limit, so another attempt can help. A
-            # later close is final.
-            answered = connection.close_future
-            connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
-            connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
-        return connection
-
-    async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
-        transport = await super()._build_transport(*arguments, **keywords)
-        transport._sock_recv = _last_words_first(transport._sock_recv)
-        return transport
-
-    def _failed(self, error: BaseException, *, final: bool) -> None:
-        if self.ended.is_done:
-            return
-        # A timeout does not replace an earlier error, because the earlier error explains more.
-        if self.failure is None or not isinstance(error, _OUT_OF_TIME):
-            self.failure = error
-        if final:
-            self.ended.failure(error)
-
-
-def _last_words_first(receive: Callable[[], Received]) -> Callable[[], Received]:
-    """Return a receiver that delivers the last data before the end of the connection.
-
-    kafka-python drops data that arrives together with the end. This data is usually the broker's reason for refusing a
-    login.
-    """
-    ended: list[Exception] = []
-
-    def received() -> Received:
-        if ended:
-            return b"", ended[0]
-        data, error = receive()
-        if data and error is not None:
-            ended.append(error)
-            return data, None
-        return data, error
-
-    return received
-
-
 def first(
     net: NetworkSelector,
     servers: Sequence[str],
     settings: Mapping[str, Any],
     give_up: float,
-    kind: type[Manager] = Manager,
+    kind: type[Manager],
 ) -> tuple[Manager, BaseException | None]:
-    """Connect a manager to the first server that answers. Return the manager, and its error or None.
+    """Connect to the first server that answers. Return its manager and None.
 
-    `failed` explains the error. Each server gets a share of the time until `give_up` (`time.monotonic`). After an error
-    that is probably the same on every server, for example a refused login, kquota tries no other server.
+    If no server answers, return the last manager and the error of the first server. After an error that is probably
+    the same on every server, for example a refused login, kquota tries no other server and returns this error. Each
+    server gets a share of the time until `give_up` (`time.monotonic`). Raises ValueError if `servers` is empty.
     """
     failures: list[BaseException] = []
     for index, server in enumerate(servers):
@@ -161,7 +99,7 @@ def failed(
         if words := listening.explained(cause, f"Check {also}the ssl.* properties in {option}"):
             return Unreachable(f"{where}: {words}")
     server = names.server
-    if isinstance(error, _OUT_OF_TIME):
+    if isinstance(error, OUT_OF_TIME):
         return Unreachable(
             f"{where}: no {server} answered within {human_duration(seconds)}. Check that this is the port of a {server}"
         )

@@ -29,7 +29,10 @@ class WireSight:
 
 
 def fenced(wire: Wire) -> frozenset[BrokerId]:
-    """Return the fenced brokers. The set is empty before Kafka 4.0, because older brokers do not report them."""
+    """Return the fenced brokers. The set is empty before Kafka 4.0, because older brokers do not report them.
+
+    Raises Unreachable if no broker answers.
+    """
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.read(request)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import kafka.errors as kafka_errors
+from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
@@ -26,6 +28,7 @@ CLOSED: Final = (
     "the connection was closed before it could be used. "
     "The port may belong to another listener, or the server may limit new connections (connection_creation_rate)"
 )
+OUT_OF_TIME: Final = (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
 _TURN_SECONDS: Final = 0.1
 """The maximum wait in one turn of the loop, in seconds. Signals are handled at the end of each turn."""
 
@@ -53,23 +56,30 @@ class Loop(NetworkSelector):  # type: ignore[misc]
             super()._poll_once(_TURN_SECONDS if timeout is None else min(timeout, _TURN_SECONDS))
 
 
-class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's connection manager. A request to a broker that throttles this client waits instead of failing."""
+class Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's connection manager. A request to a broker that throttles this client waits instead of failing. The
+    manager also keeps the reason for a failed bootstrap.
+    """
 
     def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
+        self.ended = Future()
+        """A future that is done when the bootstrap has succeeded or failed."""
+        self.failure: BaseException | None = None
+        """The error that best explains a failure of the bootstrap, or None before the first error."""
         self._throttled = throttled
-        self._ends: dict[Any, float] = {}
+        self._mute_ends: dict[Any, float] = {}
         super().__init__(net, **settings)
 
     def muted(self, node_id: int | None) -> float:
-        """Return the seconds for which nothing can be sent to this node, or to any node (None)."""
+        """Return the seconds for which this node, or every node (None), throttles this client."""
         nodes = [known.node_id for known in self.cluster.brokers()] if node_id is None else [node_id]
-        end = min((self._ends.get(node, 0.0) for node in nodes), default=0.0)
+        end = min((self._mute_ends.get(node, 0.0) for node in nodes), default=0.0)
         return max(0.0, end - time.monotonic())
 
     def send(self, request: Any, node_id: int | None = None, request_timeout_ms: float | None = None) -> Any:
-        """Send a request, as KafkaConnectionManager does, but first wait for the connection and the throttle time. The
-        timeout begins after this wait.
+        """Send a request and return its future, as KafkaConnectionManager does.
+
+        The request first waits for the connection and the throttle time. Its timeout begins after this wait.
         """
         chosen = self.least_loaded_node() if node_id is None else node_id
         connection = self._conns.get(chosen)
@@ -102,7 +112,7 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
 
     def get_connection(self, node_id: Any, *arguments: Any, **keywords: Any) -> Any:
         """Return a connection, as KafkaConnectionManager does. Also record the throttle time of every answer, beginning
-        with the first.
+        with the first, and, until the bootstrap has ended, the errors of the connection.
         """
         connection = super().get_connection(node_id, *arguments, **keywords)
         if "_maybe_throttle" not in vars(connection):
@@ -111,7 +121,50 @@ class PatientManager(KafkaConnectionManager):  # type: ignore[misc]
             def heard(answer: Any) -> None:
                 paused(answer)
                 seconds = getattr(answer, "throttle_time_ms", 0) / 1_000
-                self._ends[node_id] = max(self._ends.get(node_id, 0.0), time.monotonic() + seconds)
+                self._mute_ends[node_id] = max(self._mute_ends.get(node_id, 0.0), time.monotonic() + seconds)
 
             connection._maybe_throttle = heard
+        if not self.ended.is_done:
+            # A close before the connection is ready may be due to a connection limit, so another attempt can help. A
+            # later close is final.
+            answered = connection.close_future
+            connection.init_future.add_errback(lambda error: self._failed(error, final=not is_closed(error)))
+            connection.init_future.add_callback(lambda _: answered.add_errback(partial(self._failed, final=True)))
         return connection
+
+    async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
+        transport = await super()._build_transport(*arguments, **keywords)
+        transport._sock_recv = _last_words_first(transport._sock_recv)
+        return transport
+
+    def _failed(self, error: BaseException, *, final: bool) -> None:
+        if self.ended.is_done:
+            return
+        # A timeout does not replace an earlier error, because the earlier error explains more.
+        if self.failure is None or not isinstance(error, OUT_OF_TIME):
+            self.failure = error
+        if final:
+            self.ended.failure(error)
+
+
+_Received: TypeAlias = tuple[bytes, Exception | None]
+
+
+def _last_words_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
+    """Return a receiver that delivers the last data before the end of the connection.
+
+    kafka-python drops data that arrives together with the end. This data is usually the broker's reason for refusing a
+    login.
+    """
+    ended: list[Exception] = []
+
+    def received() -> _Received:
+        if ended:
+            return b"", ended[0]
+        data, error = receive()
+        if data and error is not None:
+            ended.append(error)
+            return data, None
+        return data, error
+
+    return received

@@ -281,7 +281,7 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
         step = StepFor(_SHOW[resource.kind], str(resource.name))
-    return "; the change may have been written. Check with ", step
+    return ". The change may have been written. Check with ", step
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:

@@ -19,7 +19,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
-from kquota.stores.admin.client import CLOSED, Loop, Throttled, unheard
+from kquota.stores.admin.client import CLOSED, Loop, Manager, Throttled, unheard
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
@@ -32,7 +32,7 @@ REQUEST_SECONDS: Final = 30.0
 """The timeout of a request in seconds if no `request.timeout.ms` is given. Throttle time does not count (KIP-219)."""
 HUNG_SECONDS: Final = 4.0
 """If a broker does not answer a read within this many seconds, kquota asks another broker. The time is short, because a
-broker whose process hangs still accepts connections, and a watch must soon report it.
+broker whose process hangs still accepts connections, and a watch must soon report such a broker.
 """
 READERS: Final = 2
 """The number of brokers that get only `HUNG_SECONDS` for a read. The next broker gets the usual time limit, because a
@@ -72,7 +72,7 @@ class Wire:
     Requests and answers are messages of kafka-python, or of those modules of this package that decode large answers.
     """
 
-    MANAGER: ClassVar[type[start.Manager]] = start.Manager
+    MANAGER: ClassVar[type[Manager]] = Manager
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Wire:
         return None if controller is None else BrokerId(controller.node_id)
 
     def brokers(self) -> dict[BrokerId, LiveBroker]:
-        """Return the live brokers, by id."""
+        """Return the live brokers by id, sorted. They are from the last metadata that this connection has read."""
         found = (
             LiveBroker(id=BrokerId(b.node_id), host=b.host, port=b.port, rack=b.rack)
             for b in self._manager.cluster.brokers()
@@ -210,9 +210,9 @@ class Wire:
     def read(self, request: Any, seconds: float | None = None, *, avoid: BrokerId | None = None) -> Any:
         """Send a read-only request, and return the answer.
 
-        kquota prefers a broker that does not throttle it, and then the broker that answered the last read. It waits
-        `HUNG_SECONDS` for each of two brokers other than `avoid`. Then it asks any broker, even `avoid`, with the limit
-        `seconds` and the errors of `ask`.
+        kquota prefers the broker with the shortest throttle time, and then the broker that answered the last read. It
+        waits `HUNG_SECONDS` for each of two brokers other than `avoid`. Then it asks any broker, even `avoid`, with the
+        limit `seconds`. Raises the same errors as `ask`.
         """
         readers = [broker for broker in self.brokers() if broker != avoid]
         random.shuffle(readers)
@@ -270,7 +270,7 @@ class Wire:
     ) -> dict[BrokerId, Any | KquotaError]:
         """Send each broker its request, all at the same time. Return the answer or the error of each broker.
 
-        kquota waits for muted connections (KIP-219). `seconds` is the same as for `ask`.
+        kquota waits for muted connections (KIP-219). `seconds` and the errors are the same as for `ask`.
         """
         give_up = time.monotonic() + (self._patience if seconds is None else seconds)
         answers: dict[BrokerId, Any | kafka_errors.KafkaError] = {}
@@ -353,7 +353,7 @@ def was_sent(request: Any, error: Unreachable) -> bool:
     """Return True if the broker may have received the request for which `Wire.ask` raised this error.
 
     Only the last attempt counts. kafka-python sets the header of a request when it writes the request to the
-    connection. A request that was waiting for its connection at the timeout may still be written later, so a time-out
+    connection. A request that was waiting for its connection at the timeout may still be written later, so a timeout
     also counts.
     """
     return request.header is not None or isinstance(error.__cause__, kafka_errors.KafkaTimeoutError)

@@ -55,7 +55,7 @@ class ControllerConfigs(WireConfigs):
         return f"controller {controller}{at}"
 
     def running(self) -> dict[TopicPartition, PartitionReplicas]:
-        """Return the running reassignments, as the active controller lists them."""
+        """Return the running reassignments, sorted. Raises the same errors as `running.moving`."""
         return listed(by_topic(ask_controller(self._wire, RunningMovesRequest(), CONNECT_SECONDS)))
 
     def altered(

@@ -18,7 +18,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.settings.resource import BROKERS, Resource
-from kquota.stores.admin.bootstrap import Manager
+from kquota.stores.admin.client import Manager
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.requests import describe_request
 
@@ -71,7 +71,7 @@ class ControllerManager(Manager):
         self.cluster.attach(self)
 
     def unanswered(self, error: Exception) -> None:
-        """Record why the controllers are unknown."""
+        """Record why the controllers are unknown. End the bootstrap if the port is not that of a controller."""
         other = isinstance(
             error,
             (
@@ -103,7 +103,8 @@ def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
     None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer report the
-    addresses of the quorum. For older brokers, kquota reads the addresses in the configuration of one broker.
+    addresses of the quorum, and the active controller comes first. For older brokers, kquota reads the addresses in the
+    configuration of one broker.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None

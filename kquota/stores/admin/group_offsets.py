@@ -24,8 +24,8 @@ MOST_PARTITIONS: Final = 10_000
 _LISTED_SECONDS: Final = 60.0
 """The time in seconds after which kquota looks up the groups and leaders again."""
 _SECONDS: Final = 8.0
-"""The time limit in seconds for the lists of groups and all commits together, and again for the ends. Throttle time can
-extend it. The lists have only `HUNG_SECONDS` of it, so that a broker that hangs leaves time for the commits.
+"""The time limit in seconds for listing the groups and reading their commits, and again for reading the ends. Throttle
+time can extend it. Listing takes at most `HUNG_SECONDS`, so that a broker that hangs leaves time for the commits.
 """
 _LONGEST_GAP: Final = 5.0
 """The maximum time in seconds for reading commits and ends. After a longer time, the two do not fit together,
@@ -53,7 +53,7 @@ class WireGroups:
         self._wire = wire
         self._coordinators: Mapping[str, BrokerId] = {}
         self._left_out: set[str] = set()
-        """Groups that this user may not describe, and groups with too many offsets."""
+        """Groups that this user may not describe, and groups whose offsets exceeded `MOST_PARTITIONS` in a reading."""
         self._leaders: Mapping[TopicPartition, BrokerId] = {}
         self._topics = topic_states()
         self._listed = float("-inf")
@@ -79,7 +79,10 @@ class WireGroups:
         return OffsetsReading(at=at, groups=groups, unread=unread, unlisted=self._unlisted)
 
     def _list(self) -> None:
-        """Find the groups in the state Stable, and the coordinator of each group."""
+        """Find the groups of `_TYPES` in the state Stable, and the coordinator of each group.
+
+        If a broker does not list its groups, kquota keeps those that the broker listed before.
+        """
         self._wire.refresh()
         request = ListGroupsRequest(states_filter=["Stable"], types_filter=[], min_version=_WITH_STATES)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request), HUNG_SECONDS)
@@ -150,7 +153,7 @@ class WireGroups:
 
 
 def _batches(coordinators: Mapping[str, BrokerId]) -> Iterator[dict[BrokerId, str]]:
-    """Yield one group of each broker at a time, until no group is left."""
+    """Yield batches with at most one group of each broker, until every group is in a batch."""
     queues: defaultdict[BrokerId, list[str]] = defaultdict(list)
     for group, broker in sorted(coordinators.items(), reverse=True):
         queues[broker].append(group)
@@ -165,7 +168,7 @@ def _offsets_of(group: str) -> Any:
 
 
 def _offsets(answer: Any) -> dict[TopicPartition, int]:
-    """Return the committed offsets in an OffsetFetch answer. A partition with an error or without offset is absent."""
+    """Return the committed offsets in an OffsetFetch answer. Leave out partitions with an error or no offset."""
     return {
         TopicPartition(topic.name, one.partition_index): one.committed_offset
         for topic in answer.topics

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from kquota.errors import KquotaError, Refused, Unreachable
-from kquota.probe.load import Load, RefusedArgument
+from kquota.errors import KquotaError, Parameter, Refused, Unreachable
+from kquota.probe.load import Load
 from kquota.probe.verdict import Meter
 from kquota.stores.state.interrupt import deferred
 from kquota.terms import BrokerId
@@ -68,7 +68,7 @@ class RdkafkaClient:
     def produce(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         """Write at the load's rate.
 
-        Raises RefusedArgument if the client has sent more than the load's `most_bytes`.
+        Raises Refused if the client has sent more than the load's `most_bytes`.
         """
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
@@ -144,7 +144,7 @@ class RdkafkaClient:
                 if sent.total() > load.most_bytes:
                     problem = f": the client has sent more than {load.most_bytes:,} bytes. If the client has a quota, "
                     problem += "the brokers may not enforce it. Give a lower rate or a higher limit"
-                    raise RefusedArgument("most_bytes", problem)
+                    raise Refused(Parameter("most_bytes"), problem)
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
                     while sent[partition] < due and sent[partition] - taken[partition] < ahead:

@@ -27,8 +27,6 @@ from kquota.stores.admin.running import (
 from kquota.stores.admin.settings import WireSettings
 from kquota.terms import TopicPartition
 
-_METADATA_FETCH_SECONDS: Final = 0.5
-"""The maximum seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
 _TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 
@@ -41,6 +39,10 @@ class WireMoves(WireSettings):
     It keeps the topics of the last snapshot, so that the next snapshot decodes only the topics that have changed.
     """
 
+    stale_seconds = 0.5
+    """The maximum seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
+    largest_submission = None
+
     def __init__(
         self,
         wire: Wire,
@@ -52,10 +54,6 @@ class WireMoves(WireSettings):
         self._moving = moving_topics()
         self._states = topic_states()
         self._joined: dict[str, _JoinedTopic] = {}
-
-    @property
-    def stale_seconds(self) -> float:
-        return _METADATA_FETCH_SECONDS
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         running = moves_by_topic(self._wire, self._moving)
@@ -81,10 +79,6 @@ class WireMoves(WireSettings):
             running=listed(running),
             topic_ids={topic.name: topic.id for topic in answer.topics if not topic.error_code and topic.id},
         )
-
-    @property
-    def largest_submission(self) -> int | None:
-        return None
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Submit all moves with one request, after cancelling some running moves if necessary. On a ZooKeeper cluster,
@@ -117,12 +111,14 @@ class WireMoves(WireSettings):
         try:
             answer = ask_controller(self._wire, request)
         except Unreachable as error:
-            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
+            raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if answer.error_code:
             words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
             raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)
         return {
-            TopicPartition(topic.name, state.partition_index): _words(state)
+            TopicPartition(topic.name, state.partition_index): str(
+                state.error_message or kafka_error(state.error_code, None)
+            )
             for topic in answer.responses
             for state in topic.partitions
             if state.error_code
@@ -161,7 +157,3 @@ def _would_keep(move: PartitionReplicas, target: Replicas) -> bool:
     """
     adds, removes = set(target) - set(move.before), set(move.replicas) - set(target)
     return bool((move.adding and not adds) or (move.removing and not removes))
-
-
-def _words(state: Any) -> str:
-    return str(state.error_message or kafka_error(state.error_code, None))

@@ -39,7 +39,7 @@ Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsAnswer:
-    """An answer to ListOffsets. `throttle_time_ms` has the same meaning as in KIP-219."""
+    """An answer to ListOffsets. `throttle_time_ms` is the time that the client must wait (KIP-219)."""
 
     throttle_time_ms: int
     offsets: Offsets
@@ -83,6 +83,6 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
 
 
 def offsets_of(topic: str, partitions: Sequence[int], timestamp: int) -> bytes:
-    """Return one topic of a request, with these partitions."""
+    """Return the bytes of one topic of a request, with these partitions and this timestamp."""
     entries = b"".join([_REQUEST_ENTRY.pack(number, -1, timestamp, 0) for number in partitions])
     return written_text(topic) + compact_length(len(partitions)) + entries + NO_TAGS

@@ -14,10 +14,9 @@ from kafka.protocol.producer import ProduceRequest
 
 from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
-from kquota.stores.admin.deadline import Deadline
 from kquota.stores.admin.offsets import CONSUMER, EARLIEST
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden, now
-from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId
 
 ABSENT: Final = 3
@@ -41,15 +40,54 @@ _ALL_IN_SYNC: Final = -1
 _BY_ID: Final = 13
 """The first version of Fetch that names topics by id (Kafka 3.1)."""
 
+_REQUEST_SECONDS: Final = 5.0
+_LEAST_SECONDS: Final = 0.5
+_MUTED_SECONDS: Final = 60.0
+
 _Answer = TypeVar("_Answer", int, "Fetched")
+
+
+class Deadline:
+    """The time limit of one call to the log. All requests of the call share it. It does not count the first minute of
+    throttle time (KIP-219).
+    """
+
+    def __init__(self, wire: Wire, seconds: float) -> None:
+        self._wire = wire
+        self._end = now() + seconds
+        self._mute_left = _MUTED_SECONDS
+        self.seconds = seconds
+
+    @property
+    def over(self) -> bool:
+        """True if the deadline has passed."""
+        return now() >= self._end
+
+    def request(self, broker: BrokerId | None) -> float:
+        """Return the seconds (0.5 to 5) that one request to `broker`, or to any broker (None), may take.
+
+        The current throttle time is not part of these seconds, and extends this deadline. Raises Unreachable and ends
+        the deadline if the throttle time is longer than the rest of the minute that does not count.
+        """
+        muted = self._wire.muted(broker)
+        if muted > self._mute_left:
+            self._end = now()
+            who = "each broker" if broker is None else f"broker {broker}"
+            raise Unreachable(
+                f"{who} throttles this client for another {muted:.0f} s, because a quota of the client is too low"
+            )
+        self._mute_left -= muted
+        self._end += muted
+        return max(_LEAST_SECONDS, min(_REQUEST_SECONDS, self._end - now()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The records from `offset` on.
+    """The answer to one fetch.
 
     `offset` is the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log. `start` is the first
-    offset in the log, and `end` is the high watermark.
+    offset in the log, and `end` is the high watermark. `data` has the record batches from `offset` on. The first batch
+    can begin before `offset`, and the last one can be incomplete.
     """
 
     offset: int
@@ -100,8 +138,8 @@ class PartitionLog:
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
         """Return committed records from `offset`. The data can be empty even if the log has more records.
 
-        Verifies the topic's id. Raises Unreachable at the deadline, Forbidden if this user lacks a permission, and
-        Refused after another error if a new attempt cannot help.
+        Raises Unreachable at the deadline, and Forbidden if this user lacks a permission. Raises Refused if the topic
+        was deleted or created again, and after any other error if another attempt cannot help.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
@@ -238,14 +276,14 @@ class PartitionLog:
             self._leader = None
             self._absent_since = now() if self._absent_since is None else self._absent_since
             if now() - self._absent_since > _ABSENT_SECONDS:
-                deleted = f"{self._prefix}it was deleted (id {printed(self.topic_id)}). "
+                deleted = f"{self._prefix}it was deleted (id {printed_id(self.topic_id)}). "
                 raise Refused(deleted, NextStep.SHARE_RECORD, " creates a new one")
             return
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
-                f"{self._prefix}it was deleted and created again (old id {printed(self.topic_id)}, new id "
-                f"{printed(found.topic_id)}). The new topic does not contain the shared record"
+                f"{self._prefix}it was deleted and created again (old id {printed_id(self.topic_id)}, new id "
+                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record"
             )
         self._leader = leader(found)
 

@@ -12,19 +12,19 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.metadata import MetadataResponse as _Answer
 
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.topic_cache import TopicCache
 from kquota.stores.admin.wire_format import (
     INT16,
     INT32,
     OwnAnswer,
+    TopicCache,
     after_tags,
     broker_ids,
     compact,
     exactly,
     optional_text,
+    printed_id,
     read_text,
 )
-from kquota.stores.state.topic_id import printed
 from kquota.terms import BrokerId, TopicPartition
 
 _OLDEST: Final = 9
@@ -50,9 +50,9 @@ class TopicStates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStates:
-    """An answer to Metadata. `cluster` has the brokers and the controller, as an answer of kafka-python without topics.
+    """An answer to Metadata. `cluster` is kafka-python's MetadataResponse with the brokers and the controller only.
 
-    `throttle_time_ms` has the same meaning as in KIP-219.
+    `throttle_time_ms` is the time that the client must wait (KIP-219).
     """
 
     throttle_time_ms: int
@@ -104,7 +104,7 @@ def _topic(data: bytes, at: int, version: int) -> tuple[TopicStates, int]:
     name, at = read_text(data, at + INT16.size)
     topic_id = None
     if version >= _WITH_TOPIC_ID:
-        topic_id, at = printed(UUID(bytes=exactly(data, at, at + 16))), at + 16
+        topic_id, at = printed_id(UUID(bytes=exactly(data, at, at + 16))), at + 16
     count, at = compact(data, at + 1)  # after the flag of internal topics
     partitions = {}
     for _ in range(count):

@@ -55,7 +55,10 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return limits, and the iterations of credentials (none for the default user, and none before Kafka 2.7)."""
+        """Return the limits and the SCRAM credentials. The default user has no credentials.
+
+        Before Kafka 2.7, and after an error, the credentials are left out.
+        """
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def must_accept_credentials(self) -> None:

@@ -58,7 +58,7 @@ class WireReplicaDirs:
         absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
-                lost = Unknown(f"{answer}; it is unknown whether this broker moves its replicas")
+                lost = Unknown(f"{answer}. It is unknown whether this broker moves its replicas")
                 errors |= {(name, broker): lost for name in asked[broker]}
                 continue
             codes = {
@@ -112,7 +112,10 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 
 
 def must_have_answered(broker: BrokerId, answer: Any) -> None:
-    """Raise Refused for an error in the answer. Before version 3, an empty answer means a missing permission."""
+    """Raise Refused for an error in the answer, and for an answer without log dirs.
+
+    Before version 3, an answer without log dirs means that the user lacks a permission.
+    """
     if answer.error_code or not answer.results:
         code = answer.error_code or FORBIDDEN[1]
         hint = ". This user needs Describe on the cluster" if code in FORBIDDEN else ""

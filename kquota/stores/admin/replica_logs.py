@@ -1,16 +1,34 @@
-"""The LogReader port on the Admin API: DescribeLogDirs (KIP-113, KIP-827) and ListOffsets, once for each broker."""
+"""The LogReader port on the Admin API: DescribeLogDirs (KIP-113, KIP-827) and ListOffsets, once for each broker.
+
+The answers to DescribeLogDirs have entries of one size, so one `struct` decodes a whole entry.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
+
+import kafka.protocol.admin.cluster as cluster
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.log_sizes import LogDirSizes, LogSizesRequest, sizes_of
 from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets, offsets_of
+from kquota.stores.admin.wire_format import (
+    INT16,
+    INT32,
+    NO_TAGS,
+    OwnMessage,
+    TopicEntries,
+    after_tags,
+    compact,
+    compact_length,
+    read_text,
+    written_text,
+)
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
 
@@ -18,6 +36,15 @@ _SECONDS: Final = 6.0
 """The seconds after which a broker counts as silent. The time is short, so that a watch with its usual interval of 5 s
 reports the broker within 15 s, even if it has also waited for this broker in a read of running moves (`HUNG_SECONDS`).
 """
+_DENIED: Final = 31
+"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
+_OLDEST, _NEWEST = 2, 4
+"""The first and the last version that kquota sends. Version 5 only adds whether a log dir is cordoned."""
+_WITH_ERROR: Final = 3
+_WITH_SPACE: Final = 4
+_ENTRIES: Final = TopicEntries(">iq8xB")
+_SPACE: Final = struct.Struct(">qq")
+"""The bytes of a log dir's volume: total and usable."""
 
 
 class WireReplicaLogs:
@@ -79,7 +106,7 @@ class _Requests:
         self._known: dict[str, tuple[WantedLogs, Mapping[BrokerId, bytes]]] = {}
 
     def encoded(self, wanted: Sequence[WantedLogs]) -> dict[BrokerId, list[bytes]]:
-        """Return the topics of the request to each broker, sorted by broker."""
+        """Return the encoded topics of the request to each broker, sorted by broker."""
         before, self._known = self._known, {}
         found: defaultdict[BrokerId, list[bytes]] = defaultdict(list)
         for one in wanted:
@@ -105,11 +132,79 @@ def _logs(broker: BrokerId, found: LogDirSizes, futures: dict[ReplicaId, FutureL
     return sizes
 
 
-_DENIED: Final = 31
-"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
-
-
 def _space(found: LogDirSizes) -> DirSpace:
     usable = found.usable
     error = kafka_error(found.error_code, None) if found.error_code else None
     return DirSpace(None if usable is None or usable < 0 else usable, error)
+
+
+LogEntry: TypeAlias = tuple[int, int, int]
+"""The partition, the size in bytes, and a flag: 1 for a future log (a copy between log dirs), or 0. The offset lag of
+the log is not read.
+"""
+
+
+class LogDirSizes(NamedTuple):
+    """The logs in one log dir, with the name of each topic. The entries of a topic can be read only once.
+
+    `usable` is the number of usable bytes on the volume of the log dir, or -1 if the broker does not know it. It is
+    None before Kafka 3.3.
+    """
+
+    path: str
+    error_code: int
+    usable: int | None
+    topics: Sequence[tuple[str, Iterator[LogEntry]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSizes:
+    """An answer to DescribeLogDirs. `throttle_time_ms` is the time that the client must wait (KIP-219)."""
+
+    throttle_time_ms: int
+    error_code: int
+    results: Sequence[LogDirSizes]
+
+
+class LogSizesRequest(OwnMessage, cluster.DescribeLogDirsRequest, init=False):  # type: ignore[misc,call-arg]
+    """A request for the sizes of some replicas of one broker. Its answer is `LogSizes`."""
+
+    RESPONSE = cluster.DescribeLogDirsResponse
+
+    def __init__(self, topics: Sequence[bytes]) -> None:
+        """`topics` are encoded by `sizes_of`."""
+        super().__init__(min_version=_OLDEST, max_version=_NEWEST)
+        self._topics = topics
+
+    def body(self) -> bytes:
+        return b"".join([compact_length(len(self._topics)), *self._topics, NO_TAGS])
+
+    def decoded(self, data: bytes) -> LogSizes:
+        version = self.API_VERSION
+        (throttled,) = INT32.unpack_from(data)
+        error, at = 0, INT32.size
+        if version >= _WITH_ERROR:
+            (error,), at = INT16.unpack_from(data, at), at + INT16.size
+        count, at = compact(data, at)
+        results = []
+        for _ in range(count):
+            found, at = _log_dir(data, at, with_space=version >= _WITH_SPACE)
+            results.append(found)
+        return LogSizes(throttle_time_ms=throttled, error_code=error, results=results)
+
+
+def sizes_of(topic: str, partitions: Sequence[int]) -> bytes:
+    """Return the bytes of one topic of a request, with these partitions."""
+    count = len(partitions)
+    return written_text(topic) + compact_length(count) + struct.pack(f">{count}i", *partitions) + NO_TAGS
+
+
+def _log_dir(data: bytes, at: int, *, with_space: bool) -> tuple[LogDirSizes, int]:
+    """Return the log dir at this position, and the position after it."""
+    (error,) = INT16.unpack_from(data, at)
+    path, at = read_text(data, at + INT16.size)
+    topics, at = _ENTRIES.read(data, at)
+    usable = None
+    if with_space:
+        (_, usable), at = _SPACE.unpack_from(data, at), at + _SPACE.size
+    return LogDirSizes(path, error, usable, topics), after_tags(data, at)

@@ -50,7 +50,10 @@ def own_source(resource: Resource) -> int:
 
 
 def describe_request(resources: Mapping[Resource, Sequence[str] | None], *, synonyms: bool) -> Any:
-    """Return a request for the configs of the resources. Each resource has the keys to read, or None for all keys."""
+    """Return a request for the configs of the resources. Each resource has the keys to read, or None for all keys.
+
+    With `synonyms`, the answer includes the synonyms of each config (KIP-226).
+    """
     wire = DescribeConfigsRequest.DescribeConfigsResource
     named = [(*on_the_wire(resource), keys) for resource, keys in resources.items()]
     return DescribeConfigsRequest(

@@ -14,8 +14,16 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest, ListP
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import CONNECT_SECONDS, HUNG_SECONDS, Wire, kafka_error, was_sent
-from kquota.stores.admin.topic_cache import TopicCache
-from kquota.stores.admin.wire_format import INT32, OwnAnswer, after_tags, broker_ids, compact, optional_text, read_text
+from kquota.stores.admin.wire_format import (
+    INT32,
+    OwnAnswer,
+    TopicCache,
+    after_tags,
+    broker_ids,
+    compact,
+    optional_text,
+    read_text,
+)
 from kquota.terms import TopicPartition
 
 NOT_CONTROLLER: Final = 41
@@ -37,7 +45,7 @@ class RunningTopic(NamedTuple):
 class RunningMoves:
     """An answer of the controller: the moving partitions, or an error code and its message.
 
-    `throttle_time_ms` has the same meaning as in KIP-219.
+    `throttle_time_ms` is the time that the client must wait (KIP-219).
     """
 
     throttle_time_ms: int
@@ -89,8 +97,10 @@ def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, Run
 
 
 def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
-    """Return the topics of an answer, sorted. Raises Refused after an error, but Unreachable after `NOT_CONTROLLER`,
-    because an election can take longer than `ask_controller` waits, and a later attempt may succeed.
+    """Return the topics of an answer by name, sorted.
+
+    Raises Unreachable after `NOT_CONTROLLER`, because an election can take longer than `ask_controller` waits. Raises
+    Refused after any other error.
     """
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
@@ -116,12 +126,11 @@ def ask_controller(
 ) -> Any:
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
-    `results` returns the parts of an answer that have an error code. A broker that finds no controller holds the
-    request, so `seconds` can limit the wait as in `Wire.ask`. If the broker is not the controller, it has changed
-    nothing. kquota then reads the metadata again, and asks the broker that the metadata now names: any live broker on
-    KRaft, or the new controller on ZooKeeper. A `ControllerWire` names the new active controller. kquota does the same
-    if the request could not be sent. After 10 s, kquota returns the last answer, or raises the last error. Raises the
-    same errors as `Wire.ask`.
+    A broker that is not the controller changes nothing. kquota then refreshes `wire`, and sends the request to the
+    `wire.controller` of the new metadata. It does the same if the request could not be sent. After 10 s, kquota returns
+    the last answer, even with `NOT_CONTROLLER`, or raises the last error. `results` returns the parts of an answer that
+    have an error code. `seconds` limits each attempt as in `Wire.ask`, because a broker that finds no controller holds
+    the request. Raises the same errors as `Wire.ask`.
     """
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:

@@ -20,9 +20,10 @@ _NOT_SET: Final = 91
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
     """Set and delete the credentials. Return the mechanisms in `delete` that the user did not have.
 
-    Sends one request for each credential, because KRaft accepts only one credential of a user in a request. If a
-    request fails, raises Incomplete if another credential was written before. Otherwise raises Unreachable if there was
-    no answer, Unknown if the credential may have been written, and Refused after any other error.
+    Sends one request for each credential, because KRaft accepts only one credential of a user in a request. Raises
+    Incomplete if a request fails after another credential was written. Otherwise raises Unreachable without an answer
+    or an active controller, Unknown after an error that does not show whether the credential was written, and Refused
+    after any other error.
     """
     must_be_active(wire)
     done: list[str] = []
@@ -46,7 +47,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
         if not was_sent(request, error):
             raise
         step = StepFor(NextStep.SHOW_USER, user)
-        raise Unreachable(error, "; the change may have been written. Check with ", step) from error
+        raise Unreachable(error, ". The change may have been written. Check with ", step) from error
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:

@@ -80,13 +80,8 @@ class WireSettings(WireConfigs):
                 errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
-        keys = _keys(sent)
         self._must_hold()
-        answers = controllers.altered({r: {key: sent[Setting(r, key)] for key in keys[r]} for r in keys})
-        for setting, operation_sent in sent.items():
-            if error := _error(setting, operation_sent, answers[setting.resource]):
-                errors[setting] = error
-        return Overwritten(by=controllers.active, errors=errors)
+        return Overwritten(by=controllers.active, errors=errors | _written(sent, controllers.altered))
 
     def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
         found: dict[Setting, str | None] = {}
@@ -127,7 +122,7 @@ class WireSettings(WireConfigs):
                 ready[setting] = operation(change, incremental=incremental)
                 if change.after is None and ready[setting][0] == SUBTRACT:
                     emptied.append(change)
-        errors |= self._write(ready)
+        errors |= _written(ready, self._altered)
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
@@ -141,22 +136,13 @@ class WireSettings(WireConfigs):
         while left:
             now = self.values(left)
             seen = [s for s, change in left.items() if s in now and (now[s] == "" or change.seen_in(now[s]))]
-            errors |= self._write({setting: (DELETE, None) for setting in seen if now[setting] == ""})
+            errors |= _written({setting: (DELETE, None) for setting in seen if now[setting] == ""}, self._altered)
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"kquota removed its entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
+                why = f"kquota removed entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
                 return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
-        return errors
-
-    def _write(self, operations: Mapping[Setting, ConfigOperation]) -> dict[Setting, KquotaError]:
-        keys = _keys(operations)
-        answers = self._altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
-        errors: dict[Setting, KquotaError] = {}
-        for setting, sent in operations.items():
-            if setting.resource in answers and (error := _error(setting, sent, answers[setting.resource])):
-                errors[setting] = error
         return errors
 
 
@@ -209,12 +195,26 @@ def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError) -
         return answer
     if isinstance(answer, KquotaError):
         # The broker answered a moment ago, so this request may have reached the broker.
-        return Unknown(f"{answer}; the change may have been written")
+        return Unknown(f"{answer}. The change may have been written")
     code = answer.error_code
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None
     words = f"writing {setting}: the broker answered {kafka_error(code, answer.error_message)}"
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)
+
+
+def _written(
+    operations: Mapping[Setting, ConfigOperation],
+    altered: Callable[[Mapping[Resource, Mapping[str, ConfigOperation]]], Mapping[Resource, Any | KquotaError]],
+) -> dict[Setting, KquotaError]:
+    """Write with `altered`, and return the error of each setting. A setting without an answer has none."""
+    keys = _keys(operations)
+    answers = altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
+    return {
+        setting: error
+        for setting, sent in operations.items()
+        if setting.resource in answers and (error := _error(setting, sent, answers[setting.resource]))
+    }
 
 
 def _unread(setting: Setting) -> Unreachable:

@@ -52,7 +52,7 @@ class TimedWrites:
         self._latencies: defaultdict[int, list[float]] = defaultdict(list)
         self._sent = 0
         self._denied: str | None = None
-        self._lost = False
+        self.lost = False
         self.producer = Producer({**settings, "error_cb": self._failed})
 
     def write(self, seconds: float) -> None:
@@ -77,10 +77,6 @@ class TimedWrites:
         found, self._latencies = self._latencies, defaultdict(list)
         return found
 
-    @property
-    def lost(self) -> bool:
-        return self._lost
-
     def _send(self, partition: int, unanswered: dict[int, float]) -> None:
         self._sent += 1
         answered = self._answered(partition, self._sent)
@@ -103,4 +99,4 @@ class TimedWrites:
         if error.code() in DENIED:
             self._denied = self._denied or error.str()
         elif error.code() in _NO_TOPIC:
-            self._lost = True
+            self.lost = True

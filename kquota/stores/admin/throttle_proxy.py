@@ -30,7 +30,7 @@ _ADDRESSES: Final = {
     of.API_KEY: of
     for of in (DescribeClusterResponse, FetchResponse, FindCoordinatorResponse, MetadataResponse, ProduceResponse)
 }
-"""The responses that can have addresses of brokers, by the number of their API."""
+"""The responses that can have addresses of brokers, by API key."""
 _UNREADABLE: Final = (ValueError, IndexError, struct.error)
 _BUFFERED: Final = 64 * 2**20
 """The maximum number of bytes that the proxy buffers for a broker that has muted its connection. The buffer is large,

@@ -10,11 +10,10 @@ from uuid import UUID
 
 from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.deadline import Deadline
-from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, PartitionLog, Produced, leader
+from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
-from kquota.stores.state.topic_id import printed
 
 SECONDS: Final = 15.0
 """The time limit of a call in seconds. After this time, the call fails.
@@ -55,7 +54,7 @@ class WireLog:
 
     @property
     def identity(self) -> str:
-        return printed(self._partition.topic_id) or ""
+        return printed_id(self._partition.topic_id) or ""
 
     def read(self) -> Sequence[Item]:
         self._catch_up(Deadline(self._wire, self._seconds))
@@ -128,7 +127,7 @@ class WireLog:
 
     def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
         if maybe:
-            return Unknown(f"{reason}; it is unknown whether the record was written")
+            return Unknown(f"{reason}. It is unknown whether the record was written")
         if sent.code in (0, OUT_OF_ORDER):
             return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
         return Unreachable(f"{reason}. Nothing was appended")
@@ -136,8 +135,8 @@ class WireLog:
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`.
 
-        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, and the other
-        errors of `PartitionLog.fetch`.
+        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, Refused for a
+        damaged batch, and the other errors of `PartitionLog.fetch`.
         """
         empty = 0
         while True:

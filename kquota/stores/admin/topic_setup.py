@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
@@ -17,21 +17,21 @@ from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
 from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
 from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
 from kquota.stores.admin.topics import WireTopics
+from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden
-from kquota.stores.state.topic_id import printed
 from kquota.terms import MAYBE_WRITTEN
 
-CONFIGS: Final = (
-    "cleanup.policy",
-    "message.timestamp.type",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-    "segment.ms",
-    "min.cleanable.dirty.ratio",
-    "max.message.bytes",
-    "compression.type",
-)
-"""The configs that `describe` returns."""
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "message.timestamp.type": "LogAppendTime",
+    "min.insync.replicas": "2",
+    "unclean.leader.election.enable": "false",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.message.bytes": "1048588",
+    "compression.type": "producer",
+}
+"""The configs of a new topic with `_REPLICAS` replicas. `describe` returns the same keys."""
 
 _REPLICAS: Final = 3
 _SECONDS: Final = 30.0
@@ -45,9 +45,10 @@ _LARGEST_BATCH: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTopic:
-    """The setup of the record's topic.
+    """The setup of the record's topic. `identity` is the topic id, or empty before Kafka 2.8.
 
-    `configs` has the values of the relevant keys, or is None if they cannot be read.
+    `replicas` is the lowest replication factor of a partition. `configs` has the values of the keys in `CONFIGS`, or is
+    None if they cannot be read.
     """
 
     identity: str
@@ -57,9 +58,9 @@ class LogTopic:
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
-    """Create the topic, wait until every broker shows its leader, and return what was created.
+    """Create the topic, wait until every broker shows its leader, and return its `Creation`.
 
-    A dry run only returns what it would create. Raises Forbidden if this user lacks a permission on the topic. Raises
+    A dry run only returns the `Creation`. Raises Forbidden if this user lacks a permission on the topic. Raises
     Refused if the topic exists or the brokers refuse the request for another reason. Raises QuotaViolatedException if a
     quota rejects the request. Raises Unreachable if the request was not sent. Raises Unknown if the topic may have been
     created, or if a broker does not show the leader within 30 s.
@@ -69,16 +70,7 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
         topic=name,
         partitions=1,
         replication_factor=replicas,
-        configs={
-            "cleanup.policy": "compact",
-            "message.timestamp.type": "LogAppendTime",
-            "min.insync.replicas": "2" if replicas >= _REPLICAS else "1",
-            "unclean.leader.election.enable": "false",
-            "segment.ms": "600000",
-            "min.cleanable.dirty.ratio": "0.01",
-            "max.message.bytes": "1048588",
-            "compression.type": "producer",
-        },
+        configs=_CONFIGS if replicas >= _REPLICAS else {**_CONFIGS, "min.insync.replicas": "1"},
     )
     if dry_run:
         return wanted
@@ -117,7 +109,7 @@ def describe(wire: Wire, name: str) -> LogTopic | None:
     if found.error_code not in (0, NO_LEADER_YET):
         raise _refusal(name, found.error_code, kafka_error(found.error_code, None))
     return LogTopic(
-        identity=printed(found.topic_id) or "",
+        identity=printed_id(found.topic_id) or "",
         partitions=len(found.partitions),
         replicas=min((len(partition.replica_nodes) for partition in found.partitions), default=0),
         configs=_configs(wire, name),
@@ -166,7 +158,7 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
 
 def _configs(wire: Wire, name: str) -> dict[str, str] | None:
     topic = Resource(kind=TOPICS, name=name)
-    answer = wire.ask(describe_request({topic: CONFIGS}, synonyms=False))
+    answer = wire.ask(describe_request({topic: tuple(_CONFIGS)}, synonyms=False))
     result = by_resource(answer.results)[on_the_wire(topic)]
     if result.error_code in NOT_ALLOWED:
         return None
@@ -209,8 +201,9 @@ def _refusal(name: str, code: int, reason: str) -> Refused:
 
 
 def _no_broker_shows(wire: Wire, name: str) -> bool:
+    """Return True if every broker that answers does not show the topic."""
     answers = wire.ask_each(dict.fromkeys(wire.brokers(), metadata_request([name]))).values()
-    return all(_absent(answer) for answer in answers)
+    return all(isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT for answer in answers)
 
 
 def _free(wire: Wire, name: str) -> bool:
@@ -223,11 +216,6 @@ def _free(wire: Wire, name: str) -> bool:
     wanted = Creation(topic=name, partitions=1, replication_factor=1)
     failure = WireTopics(wire, validate_only=True).send([wanted], _SECONDS).outcomes[name]
     return failure is None or failure.code != EXISTS
-
-
-def _absent(answer: Any) -> bool:
-    """Return True if the broker does not show the topic, or does not answer."""
-    return isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT
 
 
 def _wait(seen: Callable[[], bool], failure: str) -> None:

@@ -22,7 +22,7 @@ from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller, moving
-from kquota.stores.state.topic_id import printed
+from kquota.stores.admin.wire_format import printed_id
 from kquota.terms import BrokerId, TopicPartition
 
 _BY_THE_BROKER: Final = -1
@@ -37,7 +37,7 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 class WireTopics:
-    """Topics that the controller creates, grows and deletes.
+    """The topics of a cluster, through its brokers. Implements `Topics`.
 
     With `validate_only`, the controller only checks creations and growths. Deletions are then refused, because Kafka
     cannot check a deletion.
@@ -54,7 +54,9 @@ class WireTopics:
         return self.answer(self.request(mutations, seconds), mutations)
 
     def answer(self, request: Any, mutations: Sequence[Mutation]) -> BatchResult:
-        """Send the request of these mutations, and return its result. After Unreachable, `was_sent` returns whether the
+        """Send the request of these mutations, and return its result. Raises the same errors as `ask_controller`.
+
+        A topic that the answer does not mention has a failure. After Unreachable, `was_sent` returns whether the
         controller may have received the request.
         """
         answer = ask_controller(self._wire, request, results=_results)
@@ -66,7 +68,10 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. Since Kafka 4.0, they include eligible leader replicas, which Metadata does not return."""
+        """Return the topics. If every broker runs Kafka 4.0 or newer, they include eligible leader replicas.
+
+        Metadata does not return these replicas, so kquota sends DescribeTopicPartitions.
+        """
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
@@ -117,7 +122,9 @@ class WireTopics:
             )
         names = [one.topic for one in mutations if isinstance(one, Deletion)]
         if self._validate_only:
-            raise Refused(f"topic {names[0]}: Kafka cannot check a deletion without the deletion. Nothing was sent")
+            raise Refused(
+                f"topic {names[0]}: Kafka cannot validate a deletion without deleting the topic. Nothing was sent"
+            )
         return DeleteTopicsRequest(
             topic_names=names,
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
@@ -172,7 +179,7 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, PartitionReplic
     )
     return Topic(
         name=parts[0].name,
-        id=printed(getattr(parts[0], "topic_id", None)),
+        id=printed_id(getattr(parts[0], "topic_id", None)),
         internal=bool(parts[0].is_internal),
         partitions=tuple(sorted(partitions, key=lambda one: one.number)),
     )

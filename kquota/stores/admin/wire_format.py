@@ -7,14 +7,18 @@ of these messages (KIP-482), with compact lengths and tagged fields. Since Kafka
 
 from __future__ import annotations
 
+import base64
 import functools
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
+from uuid import UUID
 
 from kafka.protocol.api_header import RequestHeader
 
 from kquota.terms import BrokerId
+
+_Topic = TypeVar("_Topic")
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
@@ -37,11 +41,11 @@ class OwnAnswer:
     """A request that decodes its own answer. In a subclass, a request class of kafka-python must be the next base."""
 
     RESPONSE: ClassVar[Any]
-    """kafka-python's class of the answer, which decodes its header."""
+    """kafka-python's class of the answer. kquota uses it only to decode the header of the answer."""
     API_VERSION: int
 
     def header_class(self, **fields: Any) -> _Header:
-        """Return the header, from which kafka-python learns how to decode the answer."""
+        """Return the header of the request. It also gives kafka-python the decoder of the answer."""
         return _Header(self, **fields)
 
     def decoded(self, data: bytes) -> Any:
@@ -50,7 +54,7 @@ class OwnAnswer:
 
 
 class OwnMessage(OwnAnswer):
-    """A request that also encodes itself."""
+    """A request that encodes itself and decodes its own answer."""
 
     encode_header: Callable[..., bytes]
 
@@ -59,7 +63,11 @@ class OwnMessage(OwnAnswer):
         raise NotImplementedError
 
     def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> bytes:
-        """Return the bytes of the request, as kafka-python's method does."""
+        """Return the bytes of the request, as kafka-python's method does.
+
+        `version` is None or `API_VERSION`. With `header`, the header is included. With `framed`, the bytes begin with
+        the length of the rest.
+        """
         assert version is None or version == self.API_VERSION
         body = self.body()
         if header:
@@ -77,7 +85,7 @@ class _Answered:
         return self._request.RESPONSE[self._request.API_VERSION].parse_header(buffer)
 
     def decode(self, buffer: Any) -> Any:
-        """Decode the answer. Raises ValueError or struct.error, as kafka-python's classes do."""
+        """Decode the answer. Raises ValueError or struct.error if it is malformed, as kafka-python's classes do."""
         try:
             return self._request.decoded(buffer.read())
         except IndexError as error:
@@ -110,7 +118,10 @@ _SHORT: Final = [bytes([length + 1]) for length in range(0x7F)]
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the unsigned varint at this position, and the position after it."""
+    """Return the unsigned varint at this position, and the position after it.
+
+    Raises ValueError if the varint has more than 5 bytes, and IndexError if the data ends too early.
+    """
     found = 0
     for shift in range(0, 35, 7):
         byte = data[at]
@@ -124,7 +135,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 def compact(data: bytes, at: int) -> tuple[int, int]:
     """Return the length of the compact string or array at this position, and the position after the length.
 
-    Raises ValueError for null.
+    Raises ValueError for null, and the errors of `varint`.
     """
     if 0 < data[at] < 0x80:  # most lengths have one byte
         return data[at] - 1, at + 1
@@ -135,7 +146,10 @@ def compact(data: bytes, at: int) -> tuple[int, int]:
 
 
 def after_tags(data: bytes, at: int) -> int:
-    """Return the position after the tagged fields at this position. Their values are ignored."""
+    """Return the position after the tagged fields at this position. Their values are ignored.
+
+    Raises ValueError or IndexError if the data ends too early or a length is not valid.
+    """
     if data[at] == 0:
         return at + 1
     count, at = varint(data, at)
@@ -148,7 +162,10 @@ def after_tags(data: bytes, at: int) -> int:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """Return the compact string at this position, and the position after it."""
+    """Return the compact string at this position, and the position after it.
+
+    Raises ValueError or IndexError if the string is null or malformed.
+    """
     length, start = compact(data, at)
     at = start + length
     return exactly(data, start, at).decode(), at
@@ -170,10 +187,11 @@ class TopicEntries:
         self._entry = struct.Struct(f"{fields}x")  # the last byte is the number of tagged fields
 
     def read(self, data: bytes, at: int) -> tuple[list[tuple[str, Iterator[tuple[Any, ...]]]], int]:
-        """Return the entries of each topic in the array at this position, and the position after the array.
+        """Return the name and entries of each topic in the array at this position, and the position after the array.
 
-        Raises ValueError for an entry with tagged fields, and ValueError, IndexError or struct.error for a malformed
-        array. The loop calls almost no function, because a broker may have one replica of each of very many topics.
+        The entries of a topic can be read only once. Raises ValueError for an entry with tagged fields, and ValueError,
+        IndexError or struct.error for a malformed array. For speed, the loop calls almost no function, because a broker
+        may have replicas of very many topics.
         """
         size, entries_of, end = self._entry.size, self._entry.iter_unpack, len(data)
         topics: list[tuple[str, Iterator[tuple[Any, ...]]]] = []
@@ -201,13 +219,60 @@ class TopicEntries:
         return topics, at
 
 
+class TopicCache(Generic[_Topic]):
+    """The topics of repeated answers to one kind of request. A topic is decoded again only if its bytes have changed.
+
+    The bytes of a topic show where the topic ends. If an answer repeats all bytes of a known topic, the topic has not
+    changed, and `read` returns the known topic without decoding it again.
+    """
+
+    def __init__(self, decode: Callable[[bytes, int, int], tuple[_Topic, int]], *, name_at: int) -> None:
+        """`decode` gets an answer, a position and the version. It returns the topic there, and the position after it.
+
+        `name_at` is the number of bytes in a topic before its name.
+        """
+        self._decode = decode
+        self._name_at = name_at
+        self._version: int | None = None
+        self._known: dict[bytes, tuple[bytes, _Topic]] = {}
+
+    def read(self, data: bytes, at: int, version: int, *, complete: bool) -> list[_Topic]:
+        """Return the topics of the array at this position. With `complete`, the cache forgets all other topics.
+
+        Raises ValueError, IndexError or struct.error if the array is malformed.
+        """
+        known = self._known if version == self._version else {}
+        found: dict[bytes, tuple[bytes, _Topic]] = {}
+        topics: list[_Topic] = []
+        count, at = compact(data, at)
+        for _ in range(count):
+            length, start = compact(data, at + self._name_at)
+            name = data[start : start + length]
+            same = known.get(name)
+            if same is None or not data.startswith(same[0], at):
+                topic, end = self._decode(data, at, version)
+                same = data[at:end], topic
+            found[name] = same
+            topics.append(same[1])
+            at += len(same[0])
+        self._known = found if complete else known | found
+        self._version = version
+        return topics
+
+
 def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
-    """Return the compact string or null at this position, and the position after it."""
+    """Return the compact string at this position (None for null), and the position after it.
+
+    Raises ValueError or IndexError if the string is malformed.
+    """
     return (None, at + 1) if data[at] == 0 else read_text(data, at)
 
 
 def broker_ids(data: bytes, at: int) -> tuple[tuple[BrokerId, ...], int]:
-    """Return the compact array of broker ids at this position, and the position after it."""
+    """Return the compact array of broker ids at this position, and the position after it.
+
+    Raises ValueError or IndexError if the array is null or malformed.
+    """
     count, at = compact(data, at)
     end = at + INT32.size * count
     encoded = exactly(data, at, end)
@@ -221,4 +286,16 @@ def _ids(encoded: bytes) -> tuple[BrokerId, ...]:
 _shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
 """Partitions on the same brokers share one object, which saves half of their memory."""
 _MOST_REPLICAS: Final = 16
-"""Longer arrays are not shared, so that the shared ones take a limited amount of memory."""
+"""The largest number of broker ids in a shared array. The limit keeps the memory of the cache small."""
+
+
+def printed_id(topic_id: UUID | None) -> str | None:
+    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros give None. Brokers before 2.8 send
+    zeros.
+
+    >>> printed_id(UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
+    'abKIBPysT6yy6w2otk4q2g'
+    """
+    if topic_id is None or not topic_id.int:
+        return None
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

@@ -1,1 +1,1 @@
-"""The login to brokers and to ZooKeeper: the operator's files that define it, and its settings in both clients."""
+"""The login to brokers and to ZooKeeper: the files that define it, and its settings in kafka-python and librdkafka."""

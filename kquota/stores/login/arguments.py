@@ -1,4 +1,4 @@
-"""The arguments of a login: their names in errors, files of properties, and the login to ZooKeeper."""
+"""The arguments of a login: their names in errors, and the login to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from kquota.java_properties import entries
 
 if TYPE_CHECKING:
     from kquota.stores.login.tls import Tls
@@ -36,11 +34,6 @@ OTHERS: Final = 0o077
 """The permission bits of users other than the file's owner."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
 _SHOWN: Final = 12
-
-
-def properties(path: Path, option: str) -> dict[str, str]:
-    """Return the properties of a file. For a repeated key, the last value counts. Raises Invalid like `entries`."""
-    return dict(entries(path, option))
 
 
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
@@ -73,9 +66,9 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The login of a ZooKeeper session. An open ZooKeeper needs neither TLS nor a user.
+    """The login of a ZooKeeper session. `tls` is None without TLS, and `digest` is None without a user.
 
-    In errors, `tls_where` is the option and the file of `tls`.
+    In errors, `tls_where` names the option and the file of `tls`.
     """
 
     tls: Tls | None = None

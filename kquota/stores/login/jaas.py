@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,8 @@ def login(text: str, where: str) -> Login:
 def section(path: Path, name: str, option: str) -> Login | None:
     """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid for an unreadable or invalid file. The message has the option and the file, but no file content.
+    Raises Invalid for an unreadable or invalid file, and if the section does not have exactly one login module. The
+    message has the option and the file, but no content of the file.
     """
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
@@ -81,7 +83,7 @@ def file_in(java_options: str) -> Path | None:
 
 
 def java_property(java_options: str, name: str) -> str | None:
-    """Return the value of the last `-Dname=value` among JVM options, or None without one."""
+    """Return the value of the last `-Dname=value` among JVM options, or None if there is none."""
     try:
         options = shlex.split(java_options)
     except ValueError:
@@ -94,16 +96,8 @@ def _logins(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator[Login]:
     for token in tokens:
         if token == ("}", False):
             return
-        yield _login(iter([token, *_until_semicolon(tokens, where)]), where)
+        yield _login(chain([token], tokens), where)
     raise Invalid(f"{where}: a section is not closed with }};")
-
-
-def _until_semicolon(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator[tuple[str, bool]]:
-    for token in tokens:
-        yield token
-        if token == (";", False):
-            return
-    raise Invalid(f"{where}: a login module does not end with a semicolon")
 
 
 def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:

@@ -126,7 +126,8 @@ def holds_bare_key(found: Identity) -> bool:
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
     """Return the chain, and the key encrypted again, so that the decrypted key never leaves the memory of this process.
 
-    Raises Invalid if the store or the text cannot be read or has no key. The message begins with `where`.
+    Raises Invalid if the store or the text is malformed, cannot be decrypted or has no key. The message begins with
+    `where`. Raises OSError if the file cannot be read.
     """
     import secrets  # imported here: it takes 10 ms, and only a PKCS12 store or PEM in properties needs it
 

@@ -17,8 +17,10 @@ from kquota.errors import Invalid, Unreachable
 
 
 def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
-    """Parse `host:port,[v6]:port`. Raises Invalid for any other text. Messages use `option` for the addresses, and
-    `config` for the file that sets the protocol.
+    """Return the hosts and ports in a text such as `host1:9092,[::1]:9092`. Raises Invalid for any other text.
+
+    In messages, `option` is the name of the option with the addresses, and `config` that of the option whose file sets
+    the protocol.
     """
     pairs = [_host_and_port(part.strip(), option, config) for part in text.split(",") if part.strip()]
     if not pairs:
@@ -27,10 +29,10 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
 
 
 def must_listen(what: str, text: str, option: str, config: str, deadline: float) -> list[str]:
-    """Return the addresses, beginning with the first one that accepts a connection.
+    """Return the addresses (host:port), beginning with the first one that accepts a connection.
 
-    All attempts together take about `deadline` seconds at most. Raises Unreachable with the reason for each address if
-    none of them accepts a connection. Raises Invalid like `addresses`.
+    The addresses before it come last. All attempts together take about `deadline` seconds at most. Raises Unreachable
+    with the reason for each address if none of them accepts a connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
@@ -120,7 +122,10 @@ _UNVERIFIED: Final = (
     (("self-signed", "issuer"), "is not signed by an authority in the trust store", None),
     (("",), "was not accepted", None),
 )
-"""The problem of a server's certificate by marks in OpenSSL's reason, with the next step if no setting can help."""
+"""Each row has texts in OpenSSL's reason, the problem of the server's certificate, and the next step.
+
+None means that the row has no step of its own.
+"""
 
 
 def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:

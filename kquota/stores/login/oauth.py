@@ -54,7 +54,7 @@ Tokens: TypeAlias = ClientCredentials | TokenFile
 
 
 def extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the SASL extensions among the options of a login (KIP-342)."""
+    """Return the SASL extensions (KIP-342) of a login: the value of each option `extension_NAME`, by NAME."""
     return {match[1]: value for option, value in options.items() if (match := _EXTENSION.fullmatch(option))}
 
 

@@ -24,7 +24,7 @@ _TUNING: Final = {
 }
 """The setting of librdkafka for each property of `security.TUNING` that librdkafka supports.
 
-Instead of `default.api.timeout.ms`, each call has a timeout.
+librdkafka has no `default.api.timeout.ms`. Instead, each call of the client has a timeout.
 """
 _LEAST: Final = {"socket.timeout.ms": 10, "socket.connection.setup.timeout.ms": 1000, "metadata.max.age.ms": 1}
 

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 from kquota.stores.login import jaas, oauth
-from kquota.stores.login.arguments import OF_A_PROGRAM, listed, properties, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, listed, tell_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
 from kquota.stores.login.tls import Tls, context, tls
@@ -104,7 +105,8 @@ class Security:
 
     In errors, `option` is the name of the argument with the properties file, and `where` also has the path of the file.
     `credentials` is None without SASL. `tls` also applies to an identity provider, and is None if neither the brokers
-    nor the provider uses TLS.
+    nor the provider uses TLS. `client_id` is None, and a property of `TUNING` is missing in `tuning`, if the file does
+    not set it.
     """
 
     where: str
@@ -139,25 +141,27 @@ def security(
 ) -> Security:
     """Return the checked login from a properties file. `tell` is called with each warning for the operator.
 
-    Raises Invalid for an unreadable file and for an unusable property. Messages name the file and the property. They
-    can contain the path of a store and the address of a token endpoint, but no other value that kquota does not know,
-    because it may be a secret in the wrong line.
+    If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
+    unreadable file and for an unusable property. Messages name the file and the property. They can contain the path of
+    a store and the address of a token endpoint, but no other value that kquota does not know, because it may be a
+    secret in the wrong line.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.
-    found = {key: value.strip(_TRIMMED) for key, value in properties(path, option).items()}
+    found = {key: value.strip(_TRIMMED) for key, value in entries(path, option)}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
     _name_unused(found, protocol, where, tell)
     if any(_SECRET.search(key) for key in found):
         tell_if_open(path, where, tell)
     credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
+    asks_by_tls = isinstance(credentials, ClientCredentials) and credentials.uses_tls
     return Security(
         where=where,
         option=option,
         protocol=protocol,
         credentials=credentials,
-        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or _asks_by_tls(credentials) else None,
+        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or asks_by_tls else None,
         client_id=found.get("client.id") or None,
         tuning={
             name: _LONGEST_MS if (name, found[name]) == _NEVER_IDLE else _whole(found[name], name, least, where)
@@ -165,10 +169,6 @@ def security(
             if name in found
         },
     )
-
-
-def _asks_by_tls(credentials: Credentials | None) -> bool:
-    return isinstance(credentials, ClientCredentials) and credentials.uses_tls
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 from kquota.stores.login import jaas
-from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, properties, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, tell_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.tls import Tls, tls
 
@@ -32,25 +33,26 @@ def access(
     tell: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
-    """Return the login from the two files. Without `sasl_file`, `KAFKA_OPTS` names the JAAS file, as in Kafka's tools.
+    """Return the login from the two files. Without `tls_file`, the session does not use TLS.
 
-    `tell` is called with each warning. Raises Invalid for an unusable file. Messages are like those of `security`.
+    Without `sasl_file`, `KAFKA_OPTS` in `environment` can name a JAAS file, as in Kafka's tools. `tell` is called with
+    each warning. Raises Invalid for an unusable file. Messages name the file and the problem, but contain no secret.
     """
     digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
     if tls_file is None:
         return Access(digest=digest, names=names)
     where = f"{names.zk_tls_config_file}: {tls_file}"
     return Access(
-        tls=_tls(properties(tls_file, names.zk_tls_config_file), tls_file, where, tell),
+        tls=_tls(entries(tls_file, names.zk_tls_config_file), tls_file, where, tell),
         tls_where=where,
         digest=digest,
         names=names,
     )
 
 
-def _tls(read: Mapping[str, str], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
+def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
     # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
-    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read.items()}
+    found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
         raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, omit the option")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):

@@ -50,8 +50,8 @@ class BrokerMetrics:
 
     `used`, `throttle_ms` and `tokens` have the values of the buckets, in the units of `BucketUse`. `queue_ms` is the
     99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile of the total time
-    of produce requests. None means that the broker does not report the value. `unread` is the number of lines with a
-    relevant metric that are not in the text format.
+    of produce requests. If the broker does not report a value, it is None, or its bucket is missing. `unread` is the
+    number of lines with a relevant metric that are not in the text format.
     """
 
     broker: str
@@ -68,7 +68,7 @@ class BrokerMetrics:
         return bool(self.used or self.throttle_ms or self.tokens)
 
     def readings(self) -> Iterator[tuple[QuotaBucket, BucketUse]]:
-        """Yield the use of each bucket. Each call makes new values, because all of them together take much memory."""
+        """Yield the use of each bucket. The values are not kept, because all of them together take much memory."""
         used, throttle_ms, tokens = self.used, self.throttle_ms, self.tokens
         throttled = (packed for packed in throttle_ms if packed not in used)
         rejected = (packed for packed in tokens if packed not in used and packed not in throttle_ms)

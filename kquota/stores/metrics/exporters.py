@@ -51,9 +51,9 @@ def urls(text: str, named: str) -> tuple[str, ...]:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each exporter.
+    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each one, in order.
 
-    Raises Invalid if two exporters report the same broker.
+    Raises Invalid if two exporters report the same broker. `addresses` must not be empty.
     """
     with ThreadPoolExecutor(min(_AT_ONCE, len(addresses))) as pool:
         found = list(pool.map(_read, addresses))

@@ -87,7 +87,7 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
 def history(
     of: PrometheusServer, begin: datetime, end: datetime, step: timedelta
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
-    """Yield the metrics of all brokers at every step from `begin` to `end` that has samples.
+    """Yield the time (UTC) and the metrics of all brokers for every step from `begin` to `end` that has samples.
 
     Raises Unreachable if there is no valid answer, and Invalid if a broker is listed twice.
     """
@@ -154,7 +154,7 @@ class _ReadSeries:
         return _KEPT
 
     def brokers(self) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-        """Yield the metrics of the brokers at each time, the earliest first."""
+        """Yield the metrics of the brokers at each time, the earliest first. A second call yields nothing."""
         for second in sorted(self._at):
             found: defaultdict[str, list[Sample]] = defaultdict(list)
             for number, value in zip(*self._at.pop(second), strict=True):

@@ -52,8 +52,8 @@ class Choice:
 
     `name` is the topic's name, `NONE`, or None if the operator chose no record. `warned` receives each warning. With
     `writes`, the command writes, so kquota must be able to read a record that this host has used. With `cautious`, the
-    command removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `TopicRecord`
-    receives `waiting`.
+    command removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is
+    called as in `TopicRecord`.
     """
 
     name: str | None
@@ -72,11 +72,12 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
     Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. A command that only reads also
-    gets `Unshared` if it cannot reach the znodes. `znodes` opens a session with the ZooKeeper that this host remembers.
+    gets `Unshared` if it cannot reach the znodes. With `cautious`, `Unshared` is `hidden` if ZooKeeper may have open or
+    unreadable runs. `znodes` opens a session with the ZooKeeper in its argument.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
-    raises Refused if the record that this host has used is missing or cannot be read. With `cautious`, also raises the
-    errors of `zookeeper_of`.
+    raises Refused if the record that this host has used is missing or cannot be read. Also raises the errors of
+    `topic_log.find` other than Forbidden and, with `cautious`, those of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -96,10 +97,11 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 
 
 def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callable[[], Wire]) -> Shared:
-    """Return the record in the znodes, or in the topic that the marker znode names. `wire` connects to the brokers.
+    """Return the record in the topic that the marker znode names, or in the znodes if there is no marker. `wire`
+    connects to the brokers.
 
     Like `over_brokers`, returns `Unshared` for `NONE` and for a topic that this user may not see. Raises Refused if the
-    marker is not valid or does not name the chosen topic, and if the topic does not exist or cannot be reached.
+    marker is not valid or does not name the chosen topic, and if its topic does not exist or cannot be read.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
@@ -203,7 +205,10 @@ class DoubleFence:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Take the lock in ZooKeeper. The caller already holds the lock of the topic."""
+        """Hold the lock in ZooKeeper until the context ends. The caller must already hold the lock of the topic.
+
+        Raises Busy if another process holds the lock in ZooKeeper, or has taken over one of the two locks.
+        """
         with self._lock.hold(doing, take_over=take_over):
             try:
                 yield
@@ -222,8 +227,8 @@ class DoubleFence:
 def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> TopicRecord | Unshared | None:
     """Return the record in the topic, None if the topic does not exist, or `Unshared` if this user may not see it.
 
-    A command that writes also remembers the topic. Raises Refused if this user may not see a topic that this host has
-    used, and the errors of `topic_log.find`.
+    Warns if a topic that this host has used was created again. A command that writes also remembers the topic. It gets
+    Refused if this user may not see a topic that this host has used. Raises the other errors of `topic_log.find`.
     """
     from kquota.stores.admin import topic_log
 
@@ -249,10 +254,10 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
 
 
 def _may_be_absent(choice: Choice, known: Remembered) -> None:
-    """Warn if the missing topic is one that this host has used.
+    """Warn about a missing topic if this host has used it and the command only reads.
 
-    Raises Refused if the command writes and this host has used the topic, or if `choice` names a topic that this host
-    has not used.
+    Raises Refused if the command writes and this host has used the topic. Also raises Refused if the operator chose a
+    topic that this host has not used.
     """
     pinned = known.topic == choice.topic
     if pinned and choice.writes:

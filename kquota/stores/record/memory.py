@@ -27,7 +27,7 @@ class Remembered:
 class RecordMemory:
     """`record.json` next to the journals of a cluster.
 
-    A file that is damaged, or was written by a newer kquota, counts as empty.
+    A file that is missing, unreadable, damaged or of another version counts as empty.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,9 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Replace the stored values. Ignores a folder that is not writable, because `RunFiles` reports it later."""
+        """Replace the stored values. Ignores a failed write, because `RunFiles` later reports a folder that is not
+        writable.
+        """
         if remembered == self.recall():
             return
         folder = self._path.parent

@@ -39,11 +39,12 @@ class RecordedRuns:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
-        """Lock the journals of this host and the record, so that no other kquota writes.
+        """Hold the lock of the journals of this host and the lock of the record, so that no other kquota writes.
 
         Also sends newer versions from the journals to the record, and marks runs in the journals as ended if they have
-        ended in the record. Raises Busy, which names the holder, if a lock is held. With `take_over`, takes the lock of
-        the record even from a holder that may be alive.
+        ended in the record. With `take_over`, takes the lock of the record even from a holder that may be alive. Raises
+        Busy, which names the holder, if a lock is held or another kquota takes over. Raises Refused if a journal cannot
+        be read or written.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             self._before_unsent.clear()
@@ -97,7 +98,9 @@ class RecordedRuns:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of runs in the shared record that this kquota cannot read. The settings of these runs are unknown."""
+        """The ids of runs that this kquota could not read when it last read the shared record, sorted. The settings of
+        these runs are unknown.
+        """
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
@@ -115,7 +118,7 @@ class RecordedRuns:
         """Return all readable runs, newest first, and for every other run the reason why it cannot be read.
 
         An ended run without a journal on this host has an empty plan, unless `whole` is set. A large run of this kind
-        in ZooKeeper has an empty plan even with `whole`.
+        in ZooKeeper has an empty plan even with `whole`. Raises Refused if the folder of the journals cannot be read.
         """
         unread: dict[str, KquotaError] = {}
         found = self._joined_with(self._files.every(unread), whole=whole)
@@ -167,11 +170,11 @@ class RecordedRuns:
         self._write(run, 1)
 
     def update(self, run: Run) -> None:
-        """Write the next version of a run if necessary: the run changed, another process wrote the last version to the
-        shared record, the last version belongs to another record, or this host has no journal of the run.
+        """Write the next version of a run if the run changed, or if this host has no journal of the run.
 
-        After this write, a version that the previous process wrote only to its own journal cannot become current (see
-        `joined`). Raises Busy if another kquota has taken over, and Refused like `begin`.
+        Also writes it if the last version belongs to another record, or if another process wrote the last version to
+        the shared record. A version that this other process wrote only to its own journal then cannot become current
+        (see `joined`). Raises Busy if another kquota has taken over, and Refused like `begin`.
         """
         if run.id not in self._latest:
             self._joined()
@@ -228,9 +231,9 @@ class RecordedRuns:
             self._shared.flush()
 
     def _take_back(self) -> None:
-        """After a takeover, write the last sent version of each unsent run into the journal again, with a new number.
+        """After a takeover, write the last sent version of each unsent run into the journal again, as a new version.
 
-        The new owner may have changed what an unsent version is based on, so this host must not send it later.
+        This host must not send an unsent version later, because the new holder may have changed the version before it.
         """
         for run_id in sorted(self._before_unsent.keys() & self._shared.unsent):
             version = version_of(self._latest[run_id]) + 1

@@ -65,7 +65,8 @@ class Shared(Protocol):
         """Call this while a command waits, to show that the holder is alive. Raises Busy like `put`."""
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
-        """Return every readable run with its stamp. Unless `whole`, ended runs come without their plans and values.
+        """Return every readable run by id, with its stamp. Unless `whole`, the fields in `NOTHING` are empty for ended
+        runs.
 
         Raises Busy if another kquota has taken over the caller's lock, because the runs may be out of date.
         """
@@ -76,11 +77,11 @@ class Shared(Protocol):
         """
 
     def flush(self) -> None:
-        """Write every run that `put` has not yet written."""
+        """Write every run that `put` has not yet written. Raises Busy if another kquota has taken over."""
 
     @property
     def unsent(self) -> Collection[str]:
-        """The ids of runs whose last version has not reached the record, before `flush` or after Busy."""
+        """The ids of runs whose last version has not reached the record: before `flush`, or because of Busy."""
 
 
 class Unshared:
@@ -122,7 +123,8 @@ class Unshared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The current runs by id. `ahead` has the ids of runs whose version on this host is newer than in the record.
+    """The current runs by id. `ahead` has the ids of runs that this host must send to the record: its version is newer,
+    or the run is open and not in the record.
 
     `missing` has those of `ahead` that are not in the record although this host sent them there. `lost` has the ids of
     runs that were continued on another host while this host wrote without the record.
@@ -142,22 +144,24 @@ def joined(
     unreadable: Collection[str] = (),
     oldest: tuple[datetime, str] | None,
 ) -> Joined:
-    """Return the current version of each run that this host or the record `identity` has.
+    """Return the current version of each run that this host or the shared record has. `identity` is the identity of the
+    record, or None without a shared record.
 
-    `oldest` has the start time and the id of the oldest ended run in the record if the record is full, because kquota
-    may have deleted runs that are older. Otherwise it is None. `unreadable` has the ids of the runs in the record that
-    cannot be read.
+    `unreadable` has the ids of the runs in the record that cannot be read. `oldest` has the start time and the id of
+    the oldest ended run in the record, or is None if the record is not full. A full record may have deleted older runs.
 
-    - A run that has ended in the record has ended.
-    - Otherwise the higher version is current. The journal is written first, so it can be ahead by the versions of a
-      command that died, or by all versions that were written without the record. A journal does not count if it does
-      not continue the version in the record, because another process wrote that version.
-    - An open run that is not in the record never began if this host has written only its first version, and has sent
-      it there, because kquota writes nothing to a cluster before the run is on record.
     - A run that cannot be read in the record is left out, because its last version is unknown.
+    - A run that has ended in the record has ended.
+    - The higher version of any other run in the record is current. The journal is written first, so it can be ahead by
+      the versions of a command that died, or by all versions that were written without the record. A journal does not
+      count if it does not continue the version in the record, because another process wrote that version.
+    - A run that is not in the record and has ended in the journal has ended.
+    - An open run that is not in the record is left out if this host has written only its first version, and has sent
+      it there. Such a run never began, because kquota writes nothing to a cluster before the run is on record.
+    - An open run that is not in the record is also left out if it is older than `oldest`, and this host has sent
+      several versions. Such a run has ended, and kquota has deleted it from the record.
     - Any other open run that is not in the record is current. Either it has not reached the record yet, or the record
-      has lost it, for example because someone deleted znodes. But if it is older than `oldest`, and this host has
-      sent several versions, the run has ended, and kquota has deleted it there.
+      has lost it, for example because someone deleted znodes.
     """
     runs: dict[str, Run] = dict(shared)
     ahead: list[str] = []
@@ -215,5 +219,5 @@ def open_or_unreadable(record: Shared) -> list[str]:
 
 
 def version_of(run: Run | None) -> int:
-    """Return the version of a recorded run, or 0 if it is not recorded."""
+    """Return the version of a recorded run, or 0 for None and for a run that is not recorded."""
     return 0 if run is None or run.stamp is None else run.stamp.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -38,11 +39,13 @@ class SharingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` are problems that prevent its use, and `weak` are problems because of
-    which the topic may lose or refuse records.
+    """The state of the shared record. `wrong` are problems that prevent its use. `weak` are problems that can make the
+    topic lose or refuse records.
 
-    `writer` is the current holder of the lock, if any. `foreign` is the number of Kafka records that kquota ignores. If
-    there are `wrong` problems, the record is not read, so the fields after `weak` are None.
+    `identity` is the id of the topic, and `replicas` its replication factor. `writer` is the current holder of the
+    lock, if any. `unreadable` has the reason for each run that cannot be read. `foreign` is the number of Kafka records
+    that kquota ignores. If there are `wrong` problems, kquota does not read the record, so the fields after `weak` are
+    None.
     """
 
     identity: str
@@ -88,7 +91,7 @@ class Sharing:
         return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:
-        """Return what `share` would do. Raises Refused with the reason if the cluster cannot have a record now."""
+        """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now."""
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
@@ -116,8 +119,9 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Returns the runs of the cluster. Raises Incomplete if an error follows the creation of the topic. If the plan
-        creates no topic, raises Busy while another command writes, and Refused if the topic no longer exists.
+        Returns the runs of the cluster. If the plan creates the topic, raises the errors of `topic_setup.create`, and
+        Incomplete if an error follows the creation. If the plan creates no topic, raises Busy while another command
+        writes, and Refused if the topic no longer exists.
         """
         if wanted.setup is None:
             return _used(self, wanted)
@@ -161,24 +165,12 @@ class Sharing:
             foreign=log.foreign,
         )
 
-    def removal(self) -> Removal:
-        """Return what `unshare` would remove. Raises Refused like `unshare`."""
-        _must_have_both(self)
-        log = topic_log.find(self.wire, self.topic)
-        ended = 0
-        if log is not None:
-            record = topic_record(log, self.topic, self.files)
-            ended = _ended_runs(self.topic, record, RecordedRuns(self.files, record))
-        marked = self.znodes is not None and _names(choose.marker(self.znodes), self.topic)
-        known = RecordMemory(self.files.folder).recall()
-        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
-
-    def unshare(self) -> Removal:
+    def unshare(self, *, dry_run: bool = False) -> Removal:
         """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns what was removed.
 
-        Raises Refused if a run is open or cannot be read, or if the caller did not name the cluster's ZooKeeper. Raises
-        Busy while another command writes, on this or any other host. Raises Incomplete if it deleted the topic, but not
-        the marker.
+        A dry run only returns what it would remove. Raises Refused if a run is open or cannot be read, or if the caller
+        did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any other host.
+        Raises Incomplete if it deleted the topic, but not the marker.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)
@@ -186,19 +178,20 @@ class Sharing:
         if log is not None:
             record = topic_record(log, self.topic, self.files)
             runs = RecordedRuns(self.files, record)
-            with runs.hold("record unshare"):
+            with nullcontext() if dry_run else runs.hold("record unshare"):
                 ended = _ended_runs(self.topic, record, runs)
-                topic_setup.delete(self.wire, self.topic)
+                if not dry_run:
+                    topic_setup.delete(self.wire, self.topic)
         try:
-            marked = _unmark(self.znodes, self.topic)
+            marked = _unmark(self.znodes, self.topic, dry_run=dry_run)
         except KquotaError as error:
-            if log is None:
+            if log is None or dry_run:
                 raise
             deleted = f". Topic {self.topic} was deleted. Run the same command again to delete {MARKER}"
             raise Incomplete((error, deleted), [self.topic], [MARKER]) from error
         memory = RecordMemory(self.files.folder)
         known = memory.recall()
-        if known.topic == self.topic:
+        if known.topic == self.topic and not dry_run:
             memory.keep(replace(known, topic=None, topic_id=None))
         return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
 
@@ -268,12 +261,9 @@ def _mark(znodes: Znodes, topic: str, identity: str) -> None:
         raise Refused(f"ZooKeeper: another kquota has just written {MARKER}. Try again")
 
 
-def _unmark(znodes: Znodes | None, topic: str) -> bool:
+def _unmark(znodes: Znodes | None, topic: str, *, dry_run: bool) -> bool:
+    """Delete the marker if it names the topic. Returns True if it was deleted or, in a dry run, would be deleted."""
     node = None if znodes is None else znodes.read(MARKER)
-    if znodes is None or node is None or not _names(choose.marker(znodes), topic):
+    if znodes is None or node is None or (named := choose.marker(znodes)) is None or named.topic != topic:
         return False
-    return znodes.committed([Delete(path=MARKER, version=node.version)])
-
-
-def _names(found: choose.Marker | None, topic: str) -> bool:
-    return found is not None and found.topic == topic
+    return dry_run or znodes.committed([Delete(path=MARKER, version=node.version)])

@@ -66,7 +66,8 @@ class Encoded:
 
 
 def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False, *, whole: bool = True) -> Encoded:
-    """Encode a run for the record, without the parts that are `known` to be stored. The run must have a stamp.
+    """Encode a run for the record. The run must have a stamp. Leaves out each part for whose hash `known` returns True,
+    because it is already stored.
 
     Unless `whole`, the fields in `NOTHING` are empty.
     """
@@ -91,7 +92,8 @@ def decode(
 ) -> Sheet:
     """Decode the sheet of the run `run_id`. Unless `whole`, the fields in `NOTHING` are empty for an ended run.
 
-    Raises Unreadable, with the reason, if the sheet or a part that it needs is not valid.
+    `part` returns the bytes of a part for its hash, or None if the part is missing. Raises Unreadable, with the reason,
+    if the sheet is not valid, or if a part that it needs is missing or not valid.
     """
     try:
         if len(data) > LARGEST_SHEET:

@@ -44,9 +44,12 @@ class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
     If another kquota may hold the lock, `lock` calls `waiting` and waits until the lock is unchanged for one lease. It
-    raises LockHeld if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises LockHeld
-    instead of waiting. With `take_over`, it takes the lock at once, and then waits `WRITE_SECONDS`.
+    raises Busy if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises Busy
+    instead of waiting. It raises Refused if it cannot read the lock. With `take_over`, it takes any lock at once. If
+    another kquota may have held that lock, it then waits `WRITE_SECONDS`.
     """
+
+    keeps = _ENDED
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class TopicRecord:
         self._sent = 0.0
         self._read_at = float("-inf")
         self._late_until = 0.0
-        self._unreadable: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
         self._sheets: dict[str, tuple[tuple[int, bool], Sheet]] = {}
         self.unsent: set[str] = set()
 
@@ -79,10 +82,6 @@ class TopicRecord:
     @property
     def place(self) -> str:
         return f"topic {self._name}"
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        return self._unreadable
 
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
@@ -96,10 +95,6 @@ class TopicRecord:
     def writer(self) -> Holder | None:
         found = self._found(forced=True)
         return None if found is None or found.released or found.holder.dead else found.holder
-
-    @property
-    def keeps(self) -> int:
-        return _ENDED
 
     @property
     def late_seconds(self) -> float:
@@ -127,7 +122,7 @@ class TopicRecord:
         else:
             self._refresh()
             self._must_be(self._mine)
-        self._unreadable = {}
+        self.unreadable = {}
         found: dict[str, Run] = {}
         for key, item in self._items.items():
             if not key.startswith(_RUN) or item.value is None:
@@ -136,7 +131,7 @@ class TopicRecord:
             try:
                 found[name] = self._sheet(name, item, whole=whole).run
             except Unreadable as error:
-                self._unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
+                self.unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
         return found
 
     def put(self, run: Run) -> None:
@@ -203,7 +198,7 @@ class TopicRecord:
             if key.startswith(_PART):
                 run_id = key.removeprefix(_PART).partition("/")[0]
                 named = key.removeprefix(_PART).rpartition("/")[0]
-                if named not in needed and run_id not in self._unreadable:
+                if named not in needed and run_id not in self.unreadable:
                     keys.append(key)
         keys = [key for key in keys if key in self._items and self._items[key].value is not None]
         if keys:
@@ -238,15 +233,13 @@ class TopicRecord:
     def _wait(self, found: Lock, left: float, before: str) -> str:
         """Wait a moment for a beat of the holder, and return the mark of its lock.
 
-        `before` is the mark that the previous call returned, and is empty at the first call. Raises LockHeld if the
+        `before` is the mark that the previous call returned, and is empty at the first call. Raises Busy if the
         mark changed, or if this record does not wait for a lock.
         """
         if self._waiting is None or before not in ("", found.mark):
-            raise LockHeld(
+            raise Busy(
                 f"{found.holder} holds the lock of this cluster. Try again later. "
-                f"If that process is dead, the lock is free in {left:.0f} s",
-                lock=found,
-                left=left,
+                f"If that process is dead, the lock is free in {left:.0f} s"
             )
         if not before:
             self._waiting(
@@ -267,7 +260,7 @@ class TopicRecord:
         self._mine = None
 
     def _append(self, entries: list[KeyAndValue]) -> None:
-        """Append the entries and a beat in one batch. Raises Busy if another kquota has taken over."""
+        """Append the entries and a beat in one batch. Raises Busy if this process does not hold the lock."""
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)
@@ -320,12 +313,3 @@ class TopicRecord:
         self._read_at = asked
         for item in items:
             self._items[item.key] = item
-
-
-class LockHeld(Busy):
-    """Another kquota holds `lock`. If that process is dead, the lock becomes free in `left` seconds."""
-
-    def __init__(self, message: str, *, lock: Lock, left: float) -> None:
-        super().__init__(message)
-        self.lock = lock
-        self.left = left

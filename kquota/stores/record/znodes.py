@@ -1,7 +1,8 @@
 """The shared record in the cluster's ZooKeeper: `/kquota/runs/<id>`, written in one transaction with the throttle.
 
-`/kquota/lock` is ephemeral and names the process that writes. A new lock always has version 0, so each holder also
-increments the version of `/kquota`. This version and the versions of the runs' znodes are the fencing tokens.
+`/kquota/parts/<id>` has the large fields of a run, which are written before the run. `/kquota/lock` is ephemeral and
+names the process that writes. A new lock always has version 0, so each holder also increments the version of `/kquota`.
+This version and the versions of the runs' znodes are the fencing tokens.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ class ZnodeLock:
 
     @contextmanager
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
-        """Hold the lock until the context ends. Raises Busy, which names the holder, if another process holds the lock.
+        """Hold the lock until the context ends. Raises Busy, which names the holder, if another process holds the lock
+        and may be alive. With `take_over`, takes the lock from that process.
 
-        With `take_over`, takes the lock from that process.
+        Also raises Busy if other processes change the lock during each of `_TRIES` attempts.
         """
         self._mine = self._taken(json.dumps(holder(doing).written()).encode(), take_over=take_over)
         try:
@@ -85,9 +87,7 @@ class ZnodeLock:
             )
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock and return `data`. Without `take_over`, raises Busy if another process holds the lock and may
-        be alive. Also raises Busy if other processes change the lock during each of `_TRIES` attempts.
-        """
+        """Take the lock, write `data` into it, and return `data`. Raises Busy like `hold`."""
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # `/kquota` is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
@@ -131,11 +131,7 @@ class ZnodeRecord:
         self._parts: dict[str, set[str]] = {}
         """The names of the chunks in each run's parts when they were last listed. Other kquotas may add more."""
         self._staged: dict[str, bytes | None] = {}
-        self._unreadable: dict[str, str] = {}
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        return self._unreadable
+        self.unreadable: dict[str, str] = {}
 
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:
@@ -176,7 +172,7 @@ class ZnodeRecord:
         paths = {name: f"{_RUNS}/{name}" for name in self._znodes.children(_RUNS)}
         nodes = self._znodes.read_all([*paths.values(), LOCK])
         self._lock.check(nodes[LOCK])
-        self._unreadable = {}
+        self.unreadable = {}
         found: dict[str, Run] = {}
         for name, path in paths.items():
             node = nodes[path]
@@ -186,7 +182,7 @@ class ZnodeRecord:
             try:
                 found[name] = self._read(name, node, whole=whole)
             except Unreadable as error:
-                self._unreadable[name] = str(error)
+                self.unreadable[name] = str(error)
         if self._lock.held:
             self._clear_away(found)
         return found
@@ -265,7 +261,7 @@ class ZnodeRecord:
         done = ended(found.values())
         for run in done[:-_ENDED]:
             self._staged.setdefault(run.id, None)
-        still_open = found.keys() - {run.id for run in done} | self._unreadable.keys()
+        still_open = found.keys() - {run.id for run in done} | self.unreadable.keys()
         begun = {name for name, data in self._staged.items() if data is not None}  # their parts are already there
         for name in self._znodes.children(_PARTS):
             if name not in still_open | begun:

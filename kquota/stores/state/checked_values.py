@@ -1,19 +1,21 @@
 """Converts values to and from the JSON of runs and other state. Each function that reads a value checks its type and
 its bounds.
 
-The input may be forged, so these functions raise ValueError for an invalid value.
+The input may be forged, so these functions raise ValueError for an invalid value. `Fields` converts a dataclass.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
 from kquota.terms import LONGEST_TEXT, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
 
+_T = TypeVar("_T")
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9998
 """The last valid year. Before `_FIRST_YEAR` or after `_LAST_YEAR`, a conversion to another time zone can fail."""
@@ -34,18 +36,8 @@ def flag(value: Any) -> bool:
     return value
 
 
-def when(time: datetime | None) -> str | None:
-    """Return a time in ISO 8601. None stays None, which JSON writes as null."""
-    return None if time is None else time.isoformat()
-
-
-def optional_moment(value: Any) -> datetime | None:
-    """Return the time that `when` wrote, or None for null."""
-    return None if value is None else moment(value)
-
-
 def moment(value: Any) -> datetime:
-    """Return the time of an ISO 8601 string, which must have a time zone."""
+    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998."""
     found = datetime.fromisoformat(text(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
@@ -75,11 +67,6 @@ def topic(value: Any) -> str:
     return cast(str, value)
 
 
-def optional_text(value: Any) -> str | None:
-    """Return a string, or None for null."""
-    return None if value is None else text(value)
-
-
 def count(number: Any) -> int | None:
     """Return a number of bytes, or None for null."""
     if number is not None and (type(number) is not int or not 0 <= number < 2**63):
@@ -102,7 +89,9 @@ def setting_fields(setting: Setting) -> dict[str, str]:
 
 
 def setting_of(item: Any) -> Setting:
-    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else, and
+    for a setting that is not a throttle setting.
+    """
     kind, name, key = item["kind"], text(item["name"]), item["key"]
     if kind == "topic":
         topic(name)
@@ -111,3 +100,71 @@ def setting_of(item: Any) -> Setting:
     if key not in (THROTTLE_LISTS if kind == "topic" else THROTTLE_RATES):
         raise ValueError(f"{str(key)[:60]!r} is not a throttle key of a {kind}")
     return Setting.of_topic(name, key) if kind == "topic" else Setting.of_broker(BrokerId(int(name)), key)
+
+
+def same(value: Any) -> Any:
+    """Return a value that JSON has."""
+    return value
+
+
+class Codec(NamedTuple):
+    """The functions that write and read one value, and its key in JSON if that is not the name of its field.
+
+    With `if_any`, a field without a value is not written, and a field that is not written has its default.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    key: str | None = None
+    if_any: bool = False
+
+
+def optional(codec: Codec) -> Codec:
+    """Return a codec that also accepts None, which JSON writes as null."""
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda value: None if value is None else codec.read(value),
+    )
+
+
+MOMENT: Final = Codec(datetime.isoformat, moment)
+OPTIONAL_MOMENT: Final = optional(MOMENT)
+RATE: Final = Codec(same, rate)
+COUNT: Final = Codec(same, count)
+SECONDS: Final = Codec(same, seconds)
+TEXT: Final = Codec(same, text)
+OPTIONAL_TEXT: Final = optional(TEXT)
+NUMBER: Final = Codec(same, number)
+
+
+class Fields(Generic[_T]):
+    """Converts the values of one dataclass to JSON objects and back. `codecs` are in the order of the JSON."""
+
+    def __init__(self, kind: type[_T], **codecs: Codec) -> None:
+        self._kind = kind
+        self._codecs = {name: (codec.key or name, codec) for name, codec in codecs.items()}
+
+    def written(self, value: _T) -> dict[str, Any]:
+        """Return the JSON object of a value."""
+        return {
+            key: codec.write(getattr(value, name))
+            for name, (key, codec) in self._codecs.items()
+            if not codec.if_any or getattr(value, name)
+        }
+
+    def of(self, document: Any) -> _T:
+        """Return the value that `written` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+        found = {
+            name: codec.read(document[key])
+            for name, (key, codec) in self._codecs.items()
+            if not codec.if_any or key in document
+        }
+        return self._kind(**found)
+
+    def written_all(self, values: Iterable[_T]) -> list[dict[str, Any]]:
+        """Return the JSON objects of several values."""
+        return [self.written(value) for value in values]
+
+    def all_of(self, items: Iterable[Any]) -> tuple[_T, ...]:
+        """Return the values that `written_all` wrote. Raises the errors of `of`."""
+        return tuple(self.of(item) for item in items)

@@ -20,7 +20,7 @@ CONFIRM: Final = "confirm"
 _KEYS: Final = (*ADDRESSES, *FILES, RECORD, *METRICS, CONFIRM)
 _CLUSTER: Final = Parameter("cluster")
 _MOST_DOTS: Final = 300
-"""The maximum number of dots in a line, because Python's TOML parser needs minutes for a key of 30,000 parts."""
+"""The maximum number of dots in a line. Python's TOML parser needs minutes for a key of 30,000 parts."""
 _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.IGNORECASE)
 
 

@@ -10,11 +10,11 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota import bounded, durable, folders
+from kquota import bounded, durable
 from kquota.terms import BrokerId, wrong_topic_name
 
 FRESH_SECONDS: Final = 60
@@ -23,11 +23,6 @@ FAILED_SECONDS: Final = 30
 """The seconds for which the shells do not ask a cluster again after it did not answer."""
 
 _LONGEST: Final = 200
-
-
-def completion_file(environment: Mapping[str, str], named: Sequence[str]) -> CompletionFile:
-    """Return the file of a cluster, in `$XDG_CACHE_HOME/kquota/completion`, where the shells look for it."""
-    return CompletionFile(folders.cache(environment) / "completion", named)
 
 
 def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
@@ -39,7 +34,8 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 
 
 class CompletionFile:
-    """The names of one cluster, in a file that only its owner can read.
+    """The names of one cluster, in a file that only its owner can read. The shells look for it in
+    `$XDG_CACHE_HOME/kquota/completion`.
 
     `named` are the values of the options in `cli.connection.REACHING`, in the same order. An option that is not set is
     an empty string. No method raises, because completions work without the file.
@@ -60,13 +56,13 @@ class CompletionFile:
         return []
 
     def keep_names(self, topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-        """Store the names of a cluster that answered. Returns the lines."""
+        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns the stored lines."""
         found = lines(topics, brokers)
         self.keep(found, FRESH_SECONDS)
         return found
 
     def keep_failed(self, before: Collection[str]) -> None:
-        """Store the lines of an earlier answer again, because the cluster did not answer now."""
+        """Store the lines of an earlier answer again, for `FAILED_SECONDS`, because the cluster did not answer now."""
         self.keep(before, FAILED_SECONDS)
 
     def keep(self, found: Collection[str], seconds: int) -> None:

@@ -53,8 +53,8 @@ class SightingsFile:
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the stored findings. If there are more than `recall` can read, store only those that were seen first.
-        The others then count as new. Raises Refused if the file cannot be written.
+        """Replace the stored findings. If there are more than `recall` can read, store only some of the oldest. The
+        others then count as new. Raises Refused if the file cannot be written.
         """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),

@@ -21,15 +21,15 @@ _RANGES: Final = re.compile(rf"(?:{_RANGE.pattern}(?:,(?!\Z)|\Z))*+")
 
 
 def written(run: Run) -> dict[str, str]:
-    """Return all partitions of the run that were handed over."""
+    """Return the JSON field with all partitions of the run that were handed over."""
     return {_WHOLE: _ranges(run.handed_over, run)}
 
 
 def changed(before: Run, after: Run) -> dict[str, str]:
-    """Return the partitions that were added between two versions (`before` and `after`) of the same run.
+    """Return the JSON field with the partitions that were added from `before` to `after`, two versions of the same run.
 
-    All partitions are written again if a partition was removed, or if a plan has changed, because the positions then
-    differ.
+    The result is {} if no partition was added. It has all partitions, like `written`, if a partition was removed. It
+    also has all partitions if a plan has changed, because the positions in a changed plan differ.
     """
     if (before.plan, before.rollback) != (after.plan, after.rollback) or before.handed_over - after.handed_over:
         return written(after)
@@ -38,8 +38,8 @@ def changed(before: Run, after: Run) -> dict[str, str]:
 
 
 def latest(documents: Sequence[Mapping[str, Any]], run: Run) -> frozenset[TopicPartition]:
-    """Return the partitions from the last document of `written` and all later documents of `changed`. `run` has the
-    last plans.
+    """Return the handed over partitions: those of the last document of `written`, and those that later documents of
+    `changed` add. `run` must have the plans of the last document.
 
     Raises ValueError, KeyError, TypeError or AttributeError for an invalid document. No partition may be added twice,
     so the time is proportional to the length of the documents and the plans.

@@ -29,14 +29,14 @@ _UNFINISHED: Final = "rolled/.unfinished"
 # A chunk is larger than a line, because each gzip call costs more than compressing one line.
 _CHUNK: Final = 2**17
 _LEVEL: Final = 3
-"""Level 6, the default of zlib, takes twice as long, for files that are 15 % smaller."""
+"""The gzip level of a snapshot. Level 6, the default of zlib, takes twice as long for files that are 15 % smaller."""
 _MANIFEST: Final = "_batch.json"
 
 
 def listing(paths: Iterable[Path]) -> Listing:
     """Return the history in these folders and snapshot files.
 
-    Raises Invalid if a path is missing or invalid, or if two snapshots have the same key.
+    Raises Invalid if a path is missing or invalid, or if two snapshots that are not in a batch have the same key.
     """
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
@@ -55,7 +55,7 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
     """Return the snapshots to delete in a folder: each compacted snapshot, unless it is the newest of its cluster.
 
     `held` has the keys of the compacted snapshots. `newest` needs the newest snapshot of each cluster, because it reads
-    only snapshot files.
+    only snapshot files. Raises Invalid if the folder or a snapshot in it cannot be read.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -82,7 +82,9 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
 
 
 def lines(path: Path) -> Generator[bytes]:
-    """Yield the lines of a snapshot, compressed or not. Raises Invalid if it cannot be read."""
+    """Yield the lines of a snapshot, with their newlines. The file can be compressed with gzip. Raises Invalid if it is
+    unreadable or damaged, or has a line of more than `bounded.LINE` bytes.
+    """
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP
@@ -110,7 +112,8 @@ class HistoryBatch:
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
         """Create one batch from the tables' files (`cluster=…/date=…/*.parquet`) with a single rename.
 
-        After a power failure, the history has either the whole batch or no part of it. Returns the path of the batch.
+        `tables` has the folder of each table by the table's name, and `snapshots` are the keys for the manifest.
+        Returns the path of the batch. After a power failure, the history has either the whole batch or no part of it.
         Raises Refused if it cannot be written, and Incomplete if a power failure could still remove it.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
@@ -183,7 +186,7 @@ def _manifested(path: Path) -> frozenset[SnapshotKey]:
 
 
 def key_of(path: Path) -> SnapshotKey:
-    """Return the key of a snapshot file. Raises Invalid if its first line is not a row of a snapshot."""
+    """Return the key of a snapshot file. Raises Invalid if it cannot be read, or does not begin with a snapshot row."""
     with contextlib.closing(lines(path)) as every:
         return history.taken(next(every, b""), str(path))
 
@@ -209,7 +212,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"cannot write {path}: {error.strerror}. The history is unchanged")
+    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged")
 
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -229,7 +232,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Invalid(f"cannot create the folder {directory}: {error.strerror}") from error
+        raise Invalid(f"{directory}: the folder cannot be created: {error.strerror}") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
@@ -242,5 +245,5 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             for line in lines:
                 chunks.write(line.encode() + b"\n")
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror}. Nothing was saved") from error
+        raise Refused(f"{path}: cannot be written: {error.strerror}. Nothing was saved") from error
     return path

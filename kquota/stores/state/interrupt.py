@@ -18,7 +18,7 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], None]]:
-    """Defer signals. Yields a function that passes the deferred signals to the previous handlers.
+    """Defer the signals in `_NUMBERS`. Yields a function that passes the deferred signals to the previous handlers.
 
     The end of the context also passes them on. A signal without a Python handler is not deferred. `deferred` has no
     effect outside of the main thread, because Python handles signals only there.

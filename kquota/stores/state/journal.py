@@ -26,7 +26,7 @@ _BY_HAND: Final = (". Move this file to another folder. Then show the throttles 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A run from a journal. `shared` has the versions that were sent to each shared record, with their writers."""
+    """A run from a journal. `shared` has the versions that were sent to each shared record, each with its writer."""
 
     run: Run
     shared: Mapping[str, Mapping[int, Owner | None]]
@@ -39,7 +39,8 @@ def line(document: Mapping[str, Any]) -> bytes:
 
 
 def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
-    """Return the documents of a journal and the number of valid bytes.
+    """Return the documents of a journal, and the number of bytes in their lines. A truncated or damaged last line is
+    left out.
 
     Raises Refused if a line before the last one is damaged, or if a line has no JSON object.
     """

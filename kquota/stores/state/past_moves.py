@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kquota import bounded, durable
 from kquota.errors import Refused
-from kquota.measure import ByteRate
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
-from kquota.stores.state.checked_values import moment
+from kquota.stores.state.checked_values import MOMENT, Codec, Fields, same
 from kquota.stores.state.runs import FOLDER_NAME
 
 _VERSION: Final = 1
@@ -36,20 +34,16 @@ class PastMovesFile:
     def recall(self) -> PastMoves:
         """Return the stored moves."""
         document = _document(self._folder / "past_moves.json")
-        return PastMoves(under_way=_all(document, "under_way", _under_way), ended=_all(document, "ended", _ended))
+        return PastMoves(under_way=_all(document, "under_way", _UNDER_WAY), ended=_all(document, "ended", _ENDED))
 
     def keep(self, moves: PastMoves) -> None:
         """Replace the stored moves. Raises Refused if `past_moves.json` cannot be written."""
-        under_way = [{**_common(move), "seen_moving": move.seen_moving.isoformat()} for move in moves.under_way]
-        ended = [
-            {**_common(move), "at_least_seconds": move.at_least, "at_most_seconds": move.at_most}
-            for move in moves.ended
-        ]
-        self._write("past_moves.json", {"version": _VERSION, "under_way": under_way, "ended": ended})
+        kept = {"under_way": _UNDER_WAY.written_all(moves.under_way), "ended": _ENDED.written_all(moves.ended)}
+        self._write("past_moves.json", kept)
 
     def estimates(self) -> tuple[KeptEstimate, ...]:
         """Return the latest estimates, oldest first."""
-        return _all(_document(self._folder / "estimates.json"), "estimates", _estimate)
+        return _all(_document(self._folder / "estimates.json"), "estimates", _ESTIMATES)
 
     def keep_estimate(self, estimate: KeptEstimate) -> None:
         """Add an estimate, or replace the one for the same plan and throttle. Keeps the latest `_MOST_ESTIMATES`.
@@ -57,17 +51,14 @@ class PastMovesFile:
         Raises Refused if `estimates.json` cannot be written.
         """
         others = [e for e in self.estimates() if (e.plan, e.throttle) != (estimate.plan, estimate.throttle)]
-        kept = [
-            {"plan": e.plan, "throttle": e.throttle, "expected_seconds": e.expected, "at": e.at.isoformat()}
-            for e in [*others, estimate][-_MOST_ESTIMATES:]
-        ]
-        self._write("estimates.json", {"version": _VERSION, "estimates": kept})
+        kept = _ESTIMATES.written_all([*others, estimate][-_MOST_ESTIMATES:])
+        self._write("estimates.json", {"estimates": kept})
 
-    def _write(self, name: str, document: object) -> None:
+    def _write(self, name: str, document: dict[str, Any]) -> None:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with durable.replacing(self._folder / name, private=True) as file:
-                file.write(json.dumps(document, indent=1).encode())
+                file.write(json.dumps({"version": _VERSION, **document}, indent=1).encode())
         except OSError as error:
             raise Refused(f"{self._folder / name}: cannot be written: {error.strerror}") from error
 
@@ -87,51 +78,11 @@ def _document(path: Path) -> dict[str, Any]:
     return found if found.get("version") == _VERSION else {}
 
 
-def _all(document: dict[str, Any], key: str, one: Callable[[dict[str, Any]], _T]) -> tuple[_T, ...]:
-    items: Iterable[Any] = document.get(key, ())
+def _all(document: dict[str, Any], key: str, fields: Fields[_T]) -> tuple[_T, ...]:
     try:
-        return tuple(one(item) for item in items)
+        return fields.all_of(document.get(key, ()))
     except (ValueError, KeyError, TypeError, OverflowError):
         return ()
-
-
-def _common(move: ExpectedMove | PastMove) -> dict[str, object]:
-    return {
-        "run": move.run,
-        "started": move.started.isoformat(),
-        "throttle": move.throttle,
-        "expected_seconds": move.expected,
-    }
-
-
-def _under_way(item: dict[str, Any]) -> ExpectedMove:
-    return ExpectedMove(
-        run=str(item["run"]),
-        started=moment(item["started"]),
-        throttle=ByteRate(int(item["throttle"])),
-        expected=_positive(item["expected_seconds"]),
-        seen_moving=moment(item["seen_moving"]),
-    )
-
-
-def _ended(item: dict[str, Any]) -> PastMove:
-    return PastMove(
-        run=str(item["run"]),
-        started=moment(item["started"]),
-        throttle=ByteRate(int(item["throttle"])),
-        expected=_positive(item["expected_seconds"]),
-        at_least=_seconds(item["at_least_seconds"]),
-        at_most=_positive(item["at_most_seconds"]),
-    )
-
-
-def _estimate(item: dict[str, Any]) -> KeptEstimate:
-    return KeptEstimate(
-        plan=str(item["plan"]),
-        throttle=ByteRate(int(item["throttle"])),
-        expected=_positive(item["expected_seconds"]),
-        at=moment(item["at"]),
-    )
 
 
 def _seconds(number: float) -> float:
@@ -144,3 +95,21 @@ def _positive(number: float) -> float:
     if not _seconds(number):
         raise ValueError(f"{number} is not a positive time")
     return float(number)
+
+
+_COMMON: Final = {
+    "run": Codec(same, str),
+    "started": MOMENT,
+    "throttle": Codec(same, int),
+    "expected": Codec(same, _positive, "expected_seconds"),
+}
+_UNDER_WAY: Final = Fields(ExpectedMove, **_COMMON, seen_moving=MOMENT)
+_ENDED: Final = Fields(
+    PastMove,
+    **_COMMON,
+    at_least=Codec(same, _seconds, "at_least_seconds"),
+    at_most=Codec(same, _positive, "at_most_seconds"),
+)
+_ESTIMATES: Final = Fields(
+    KeptEstimate, plan=Codec(same, str), throttle=_COMMON["throttle"], expected=_COMMON["expected"], at=MOMENT
+)

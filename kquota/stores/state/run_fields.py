@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from kquota import bounded
 from kquota.errors import Invalid
 from kquota.measure import ByteRate
+from kquota.reassign.course import EMPTY, MOST_CHANGES, MOST_READINGS, BrokerCourse, Course, CourseReading, RateChange
 from kquota.reassign.plan import Plan, of_record, plain_entry
+from kquota.reassign.progress import Progress
 from kquota.reassign.run import Owner, Purpose, Run, Stamp, Taken
 from kquota.reassign.wave import MoveLimits
 from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.stores.state import checked_values as values
-from kquota.stores.state import course_fields, handed_over
+from kquota.stores.state import handed_over
+from kquota.stores.state.checked_values import Codec, Fields
 from kquota.terms import (
     EVERY_REPLICA,
     LONGEST_VALUE,
@@ -74,9 +77,8 @@ def decoder() -> json.JSONDecoder:
 
 
 def written(run: Run) -> dict[str, Any]:
-    """Return the fields of the run as JSON values. A field of `_IF_ANY` without a value is left out."""
-    names = [name for name in _FIELDS if name not in _IF_ANY or getattr(run, name)]
-    return {name: _FIELDS[name].write(getattr(run, name)) for name in names} | handed_over.written(run)
+    """Return the fields of the run as JSON values."""
+    return _RUN.written(run) | handed_over.written(run)
 
 
 def changed(before: Run, after: Run) -> dict[str, Any]:
@@ -86,8 +88,8 @@ def changed(before: Run, after: Run) -> dict[str, Any]:
     were added to `handed_over` have a key of their own.
     """
     document = {
-        name: write(getattr(after, name))
-        for name, (write, _) in _FIELDS.items()
+        name: codec.write(getattr(after, name))
+        for name, codec in _FIELDS.items()
         if name != "taken" and getattr(after, name) != getattr(before, name)
     }
     differ = {s: taken for s, taken in after.taken.items() if before.taken.get(s) != taken}
@@ -102,34 +104,26 @@ def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
     Raises one of `NOT_A_RUN` for an invalid document.
     """
     latest = {name: document[name] for document in documents for name in _FIELDS if name in document}
-    values = {
-        name: read(latest[name])
-        for name, (_, read) in _FIELDS.items()
-        if name != "taken" and (name in latest or name not in _IF_ANY)
-    }
-    run = Run(**values, taken=_all_taken(documents), stamp=stamp)
+    run = replace(_RUN.of({**latest, "taken": _all_taken(documents)}), stamp=stamp)
     return replace(run, handed_over=handed_over.latest(documents, run))
 
 
 def stamp_written(stamp: Stamp) -> dict[str, Any]:
     """Return a stamp as JSON values."""
-    return {"v": stamp.version, "by": _owner(stamp.by), "at": values.when(stamp.at), "record": stamp.record}
+    return _STAMP.written(stamp)
 
 
 def stamp_of(document: Json) -> Stamp:
     """Return the stamp in a document of a journal or of the shared record. Raises ValueError, KeyError or TypeError for
     an invalid stamp.
     """
-    version = document["v"]
+    return _STAMP.of(document)
+
+
+def _version(version: Any) -> int:
     if type(version) is not int or not 0 < version < _HIGHEST_VERSION:
         raise ValueError(f"{str(version)[:40]!r} is not the version of a run")
-    record = document["record"]
-    return Stamp(
-        version=version,
-        by=_one_owner(document["by"]),
-        at=values.optional_moment(document["at"]),
-        record=None if record is None else values.text(record),
-    )
+    return version
 
 
 def _all_taken(documents: Iterable[Json]) -> dict[Setting, Taken]:
@@ -141,10 +135,6 @@ def _all_taken(documents: Iterable[Json]) -> dict[Setting, Taken]:
         for item in document.get("gone", ()):
             found.pop(values.setting_of(item), None)
     return dict(sorted(found.items()))
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _id(value: Any) -> str:
@@ -194,23 +184,6 @@ def _own(setting: Setting, value: Any) -> str:
     return text
 
 
-def _owner(owner: Owner | None) -> dict[str, Any] | None:
-    if owner is None:
-        return None
-    return {"user": owner.user, "host": owner.host, "pid": owner.pid, "since": values.when(owner.since)}
-
-
-def _one_owner(document: Any) -> Owner | None:
-    if document is None:
-        return None
-    return Owner(
-        user=values.text(document["user"]),
-        host=values.text(document["host"]),
-        pid=values.number(document["pid"]),
-        since=values.moment(document["since"]),
-    )
-
-
 def _broker_rates(rates: Mapping[Setting, ByteRate]) -> list[dict[str, Any]]:
     return [{**values.setting_fields(setting), "rate": rate} for setting, rate in rates.items()]
 
@@ -225,41 +198,83 @@ def _one_broker_rates(document: Any) -> dict[Setting, ByteRate]:
     return found
 
 
-def _limits(limits: MoveLimits) -> dict[str, int | None]:
-    return {field.name: getattr(limits, field.name) for field in fields(limits)}
+def _course_of(document: Any) -> Course:
+    """Return the course. An invalid document gives an empty course, so that you can still resume or undo the run."""
+    try:
+        if len(document["readings"]) > MOST_READINGS or len(document["changes"]) > MOST_CHANGES:
+            raise ValueError("too many readings or changes")
+        return _COURSE.of(document)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return EMPTY
 
 
-def _one_limits(document: Any) -> MoveLimits:
-    return MoveLimits(**{field.name: values.rate(document[field.name]) for field in fields(MoveLimits)})
-
-
-class _Codec(NamedTuple):
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-_FIELDS: Final[Mapping[str, _Codec]] = {
-    "id": _Codec(str, _id),
-    "purpose": _Codec(lambda purpose: purpose.value, Purpose),
-    "begun": _Codec(values.when, values.moment),
-    "rate": _Codec(_same, values.rate),
-    "log_dir_rate": _Codec(_same, values.rate),
-    "topic_ids": _Codec(dict, _topic_ids),
-    "aborting": _Codec(bool, values.flag),
-    "finished": _Codec(values.when, values.optional_moment),
-    "taken": _Codec(_taken, _same),
-    "plan": _Codec(_plan_document, of_record),
-    "rollback": _Codec(_plan_document, of_record),
-    "owner": _Codec(_owner, _one_owner),
-    "reason": _Codec(_same, values.optional_text),
-    "crowded": _Codec(bool, values.flag),
-    "paused": _Codec(bool, values.flag),
-    "broker_rates": _Codec(_broker_rates, _one_broker_rates),
-    "limits": _Codec(_limits, _one_limits),
-    "course": _Codec(course_fields.written, course_fields.course_of),
+_OWNER: Final = Fields(Owner, user=values.TEXT, host=values.TEXT, pid=values.NUMBER, since=values.MOMENT)
+_OPTIONAL_OWNER: Final = values.optional(Codec(_OWNER.written, _OWNER.of))
+_STAMP: Final = Fields(
+    Stamp,
+    version=Codec(values.same, _version, "v"),
+    by=_OPTIONAL_OWNER,
+    at=values.OPTIONAL_MOMENT,
+    record=values.OPTIONAL_TEXT,
+)
+_LIMITS: Final = Fields(MoveLimits, **{field.name: values.RATE for field in fields(MoveLimits)})
+_BROKERS: Final = Fields(
+    BrokerCourse,
+    broker=values.NUMBER,
+    expected_bytes=values.COUNT,
+    expected=values.SECONDS._replace(key="expected_seconds"),
+    copied=values.COUNT,
+    ended=values.OPTIONAL_MOMENT,
+)
+_CHANGES: Final = Fields(
+    RateChange,
+    at=values.MOMENT,
+    before=values.RATE._replace(key="from"),
+    rate=values.RATE._replace(key="to"),
+    by=values.OPTIONAL_TEXT,
+    reason=values.OPTIONAL_TEXT,
+    settings=Codec(
+        lambda settings: [values.setting_fields(setting) for setting in settings],
+        lambda items: tuple(values.setting_of(item) for item in items),
+        if_any=True,
+    ),
+)
+_COURSE: Final = Fields(
+    Course,
+    expected=values.SECONDS._replace(key="expected_seconds"),
+    verdict=values.optional(Codec(values.same, lambda value: Progress(value).value)),
+    brokers=Codec(_BROKERS.written_all, _BROKERS.all_of),
+    readings=Codec(
+        lambda readings: [[one.at.isoformat(), one.copied, one.left] for one in readings],
+        lambda items: tuple(
+            CourseReading(at=values.moment(at), copied=values.count(copied), left=values.count(left))
+            for at, copied, left in items
+        ),
+    ),
+    changes=Codec(_CHANGES.written_all, _CHANGES.all_of),
+    changes_dropped=Codec(values.same, lambda number: values.count(number) or 0, if_any=True),
+)
+_FIELDS: Final[Mapping[str, Codec]] = {
+    "id": Codec(str, _id),
+    "purpose": Codec(lambda purpose: purpose.value, Purpose),
+    "begun": values.MOMENT,
+    "rate": values.RATE,
+    "log_dir_rate": values.RATE,
+    "topic_ids": Codec(dict, _topic_ids),
+    "aborting": Codec(bool, values.flag),
+    "finished": values.OPTIONAL_MOMENT,
+    "taken": Codec(_taken, values.same),
+    "plan": Codec(_plan_document, of_record),
+    "rollback": Codec(_plan_document, of_record),
+    "owner": _OPTIONAL_OWNER,
+    "reason": values.OPTIONAL_TEXT,
+    "crowded": Codec(bool, values.flag),
+    "paused": Codec(bool, values.flag, if_any=True),
+    "broker_rates": Codec(_broker_rates, _one_broker_rates, if_any=True),
+    "limits": Codec(_LIMITS.written, _LIMITS.of, if_any=True),
+    "course": Codec(_COURSE.written, _course_of, if_any=True),
 }
 """The functions that write and read each field of a run, except for `handed_over`, which depends on the plans."""
-_IF_ANY: Final = ("paused", "broker_rates", "limits", "course")
-"""The fields that `written` leaves out if they have no value."""
+_RUN: Final = Fields(Run, **_FIELDS)
 
 assert set(_FIELDS) | {"handed_over", "stamp"} == {field.name for field in fields(Run)}

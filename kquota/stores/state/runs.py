@@ -48,7 +48,8 @@ class RunFiles:
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
-        """Lock this folder, so that no other kquota writes. Raises Busy, which names the holder, if the lock is held.
+        """Lock this folder until the context ends, so that no other kquota writes. Raises Busy, which names the holder,
+        if the lock is held. Raises Refused if the lock file cannot be written or locked.
 
         The operating system releases the lock when the process ends for any reason.
         """
@@ -90,7 +91,7 @@ class RunFiles:
         return found if found.alive else None
 
     def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, Kept]:
-        """Return every run, including ended ones, because kquota keeps their journals.
+        """Return every run by id, including ended ones, because kquota keeps their journals.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
         a journal cannot be read, or if a journal has another version of the format. If `unread` is given, it receives
@@ -112,8 +113,8 @@ class RunFiles:
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
 
-        Raises Busy if another file has this path, or if the version is 1 and the run already has a journal. Raises
-        Refused if the journal cannot be written.
+        The stamp has `record` and `version`. Raises Busy if another file has this path, or if the version is 1 and the
+        run already has a journal. Raises Refused if the journal cannot be read or written.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)

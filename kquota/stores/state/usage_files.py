@@ -27,8 +27,9 @@ def add(
 ) -> tuple[Path | None, int]:
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
 
-    Returns the path of the file and its number of rows. For a reading without rows, writes no file and returns None and
-    0. Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
+    Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
+    For a reading without rows, writes no file and returns None and 0. Raises Invalid if a folder cannot be created or
+    read, and Refused if the file exists or cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:

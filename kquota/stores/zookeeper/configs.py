@@ -56,9 +56,10 @@ class ZooKeeperConfigs:
         return self._resources(kind, self._znodes.children(f"/config/{kind}"), f"/config/{kind}")
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the configs, including those of dead brokers. Missing topics are left out.
+        """Return the configs, including those of dead brokers. The value of a password is None.
 
-        Raises Refused if only one resource is given, and its znode cannot be read.
+        Missing topics are left out. A resource whose znode cannot be read is also left out, but raises Refused if it is
+        the only given resource.
         """
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
@@ -77,8 +78,9 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
-        Raises Refused for a missing topic, and Conflict if other clients keep writing first. Raises Invalid for a bad
-        value, because no broker checks a value that is written to ZooKeeper.
+        Raises Refused for a missing topic, and Conflict if other clients keep writing first. Raises Invalid for an
+        invalid value, because no broker checks a value that is written to ZooKeeper. Raises Busy if another kquota has
+        taken over the lock.
         """
         for change in changes:
             must_be_sound(change)

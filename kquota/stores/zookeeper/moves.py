@@ -36,8 +36,6 @@ path and the ACL.
 """
 _BATCH_BYTES: Final = 700_000
 """The maximum size in bytes of the configs in one transaction, which also contains the run's record."""
-_SUBMISSION_BYTES: Final = 700_000
-
 _ENTITY_BYTES: Final = 2_000
 """An upper estimate of the bytes that an entity's other configs and its notification add to a transaction."""
 _ALL_BROKERS: Final = entity_path(Resource(kind=BROKERS, name=DEFAULT))
@@ -53,6 +51,12 @@ notifications, 1 to 2.3 s with 1,000 to 2,000).
 class ZooKeeperMoves(ZooKeeperConfigs):
     """Moves of replicas, over the ZooKeeper of the cluster. Implements `MoveCluster` and `Configs`."""
 
+    stale_seconds = 0.0
+    largest_submission = 700_000
+    """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller deletes
+    when the last move has ended.
+    """
+
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
         self._changed: float | None = None
@@ -62,8 +66,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         """Return the snapshot, including the moves that were submitted through the Admin API (since Kafka 2.4).
 
-        A topic whose znode Kafka did not write is left out, and a leader that cannot be read is unknown. kquota warns
-        once about each. Raises Refused if `/admin/reassign_partitions` cannot be read.
+        A topic whose znode Kafka did not write is left out. A leader or a rack that cannot be read is None, and in-sync
+        replicas that cannot be read are (). kquota warns once about each. Raises Refused if
+        `/admin/reassign_partitions` cannot be read.
         """
         node = self._znodes.read(SUBMITTED)
         every = [(topic, f"{EVERY_TOPIC}/{topic}") for topic in self._znodes.children(EVERY_TOPIC)]
@@ -101,8 +106,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        If one change of a transaction fails, all changes of the transaction have the same error. kquota skips a change
-        whose `after` equals its `before`, because every reader already sees the value that the last transaction wrote.
+        If a transaction fails, all its changes have the same error, and kquota continues with the next one. kquota
+        skips a change whose `after` equals its `before`, because every reader already sees the value that the last
+        transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -122,17 +128,6 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             else:
                 errors |= {change.setting: failed for those in batch.values() for change in those}
         return errors
-
-    @property
-    def stale_seconds(self) -> float:
-        return 0.0
-
-    @property
-    def largest_submission(self) -> int | None:
-        """The maximum number of bytes in a submission. All its moves must fit into one znode, which the controller
-        deletes when the last move has ended.
-        """
-        return _SUBMISSION_BYTES
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return the `min.insync.replicas` of each topic: its own value, the dynamic default of the brokers, or 1.
@@ -173,7 +168,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         try:
             created = self._znodes.committed([*self._fence.operations(), Create(path=SUBMITTED, data=data)])
         except Unreachable as error:
-            raise Unknown(f"{error}; it is unknown whether the moves were submitted") from error
+            raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if created:
             self._fence.committed()
             return refused

@@ -43,10 +43,11 @@ class ZooKeeperQuotas:
         self._known: Mapping[str, Node] | None = None
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
-        return self._described(dict(self._paths(wanted)))
+        paths = _paths(self._entities(wanted))
+        return self._limited(paths, self._configs(paths, self._read(paths)))
 
     def everything(self) -> Mapping[Entity, Limits]:
-        paths = {entity: path for wanted in _ALONE for entity, path in self._paths(wanted)}
+        paths = _paths(entity for wanted in _ALONE for entity in self._entities(wanted))
         known = self._znodes.read_all([*_ROOTS, *(f"/config/{path}" for path in paths.values())])
         # Read only the clients of users whose znode has children. Reading those of all users would double the time.
         parents = {
@@ -54,7 +55,7 @@ class ZooKeeperQuotas:
             for entity, path in paths.items()
             if entity.user is not None and (node := known[f"/config/{path}"]) is not None and node.children
         }
-        nested = dict(self._nested(parents))
+        nested = _paths(self._nested(parents))
         known |= self._znodes.read_all(f"/config/{path}" for path in (*parents.values(), *nested.values()))
         self._known = {path: node for path, node in known.items() if node is not None}
         paths |= nested
@@ -62,7 +63,7 @@ class ZooKeeperQuotas:
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return limits and credentials. The iterations are None, because kquota does not parse stored credentials."""
-        paths = dict(self._paths(Filter(user=name)))
+        paths = _paths(self._entities(Filter(user=name)))
         configs = self._configs(paths, self._read(paths))
         scram: dict[str, dict[str, int | None]] = {}
         for entity, config in configs.items():
@@ -74,7 +75,9 @@ class ZooKeeperQuotas:
         """Raise nothing, because every release reads credentials from ZooKeeper."""
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read."""
+        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read. Returns
+        the mechanisms to delete that were not set.
+        """
         absent: tuple[str, ...] = ()
 
         def edited(before: Mapping[str, str]) -> Mapping[str, str]:
@@ -88,7 +91,7 @@ class ZooKeeperQuotas:
 
     def release(self) -> tuple[int, ...] | None:
         """Return (2, 7) if the registration of every live broker shows this release or a newer one, otherwise None.
-        ZooKeeper has no other release data.
+        ZooKeeper does not store the release itself.
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
         return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
@@ -100,9 +103,6 @@ class ZooKeeperQuotas:
 
     def cluster_id(self) -> str:
         return cluster_id(self._znodes)
-
-    def _described(self, paths: Mapping[Entity, str]) -> Mapping[Entity, Limits]:
-        return self._limited(paths, self._configs(paths, self._read(paths)))
 
     def _read(self, paths: Mapping[Entity, str]) -> Mapping[str, Node | None]:
         return self._znodes.read_all(f"/config/{path}" for path in paths.values())
@@ -179,33 +179,24 @@ class ZooKeeperQuotas:
 
         return edited
 
-    def _paths(self, wanted: Filter) -> Iterable[tuple[Entity, str]]:
+    def _entities(self, wanted: Filter) -> Iterable[Entity]:
         if wanted.ip is not None:
-            yield from ((entity, _path(entity)) for entity in (Entity(ip=ip) for ip in self._names(IPS, wanted.ip)))
-            return
+            return [Entity(ip=ip) for ip in self._names(IPS, wanted.ip)]
         if wanted.user is None:
-            for client_id in self._names(CLIENTS, wanted.client_id):
-                entity = Entity(client_id=client_id)
-                yield entity, _path(entity)
-            return
+            return [Entity(client_id=client_id) for client_id in self._names(CLIENTS, wanted.client_id)]
         users = list(self._names(USERS, wanted.user))
         if wanted.client_id is None:
-            yield from ((entity, _path(entity)) for entity in (Entity(user=user) for user in users))
-            return
-        parents = {user: f"{_path(Entity(user=user))}/{CLIENTS}" for user in users}
-        if isinstance(wanted.client_id, Every):
-            yield from self._nested(parents)
-        else:
-            entities = (Entity(user=user, client_id=wanted.client_id) for user in users)
-            yield from ((entity, _path(entity)) for entity in entities)
+            return [Entity(user=user) for user in users]
+        if not isinstance(wanted.client_id, Every):
+            return [Entity(user=user, client_id=wanted.client_id) for user in users]
+        return self._nested({user: f"{_path(Entity(user=user))}/{CLIENTS}" for user in users})
 
-    def _nested(self, parents: Mapping[Name, str]) -> Iterable[tuple[Entity, str]]:
-        """Yield each client of the users with its path. `parents` has the path above the clients of each user."""
+    def _nested(self, parents: Mapping[Name, str]) -> Iterable[Entity]:
+        """Yield each client of the users. `parents` has the path above the clients of each user."""
         children = self._znodes.children_all(f"/config/{parent}" for parent in parents.values())
         for user, parent in parents.items():
             for client_id in self._decoded(children[f"/config/{parent}"], parent):
-                entity = Entity(user=user, client_id=client_id)
-                yield entity, _path(entity)
+                yield Entity(user=user, client_id=client_id)
 
     def _names(self, parent: str, wanted: Name | Every | None) -> Iterable[Name]:
         if isinstance(wanted, Every):
@@ -269,6 +260,10 @@ def _number(value: object) -> float:
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         raise ValueError("it is not a number in a string")
     return float(value)
+
+
+def _paths(entities: Iterable[Entity]) -> dict[Entity, str]:
+    return {entity: _path(entity) for entity in entities}
 
 
 def _path(entity: Entity) -> str:

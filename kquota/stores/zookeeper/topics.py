@@ -23,7 +23,10 @@ SUBMITTED: Final = "/admin/reassign_partitions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNode:
-    """The znode of a topic: the replicas of each partition by number, and the replicas that a move adds and removes."""
+    """The znode of a topic: the replicas of each partition by number, and the replicas that a move adds and removes.
+
+    `topic_id` is None if the znode has no id, as before Kafka 2.8.
+    """
 
     replicas: Mapping[int, Replicas] = field(default_factory=dict)
     adding: Mapping[int, Replicas] = field(default_factory=dict)
@@ -51,7 +54,9 @@ def endpoints(znodes: Znodes) -> str:
 
 
 def topic_in(node: Node | None, path: str) -> TopicNode:
-    """Return the content of a topic's znode. Raises Refused if Kafka did not write it."""
+    """Return the content of a topic's znode. A missing znode has no partitions. Raises Refused if Kafka did not write
+    the znode.
+    """
     document = json_object(node, path)
     try:
         topic_id = document.get("topic_id")
@@ -68,9 +73,9 @@ def topic_in(node: Node | None, path: str) -> TopicNode:
 
 
 def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
-    """Return all moves in `/admin/reassign_partitions`.
+    """Return the target replicas of each move in `/admin/reassign_partitions`, or {} if the znode does not exist.
 
-    Raises Refused if Kafka did not write the znode. The controller cannot read it either, so the moves are unknown.
+    Raises Refused if the znode cannot be read. The controller cannot read it either, so the moves are unknown.
     """
     document = json_object(node, SUBMITTED)
     try:
@@ -88,7 +93,9 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
 
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
-    """Return the submitted moves, without those of topics that do not exist or were created after the submission."""
+    """Return the target replicas of the submitted moves. A move is left out if its topic does not exist or was created
+    after the submission.
+    """
     return {
         name: replicas
         for name, replicas in requested(node).items()
@@ -128,7 +135,7 @@ def running(
 
 
 def not_begun(topics: Mapping[str, TopicNode], submitted: Mapping[TopicPartition, Replicas]) -> set[TopicPartition]:
-    """Return the submitted moves whose new replicas the controller has not added to the znode of the topic yet."""
+    """Return the partitions of the submitted moves whose new replicas are not in the znode of the topic yet."""
     found = set()
     for name, target in submitted.items():
         known = topics.get(name.topic, TopicNode())
@@ -139,7 +146,8 @@ def not_begun(topics: Mapping[str, TopicNode], submitted: Mapping[TopicPartition
 
 
 def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Replicas]:
-    """Return the leader of a partition, or None if it has no leader, and its in-sync replicas.
+    """Return the leader of a partition, or None if it has no leader, and its in-sync replicas. A missing znode has
+    neither.
 
     Raises Refused if Kafka did not write the znode.
     """

@@ -136,7 +136,7 @@ def notification(entity_path: str) -> ZnodeOperation:
 
 
 def parents_of(entity_path: str) -> list[str]:
-    """Return the znodes between `/config` and the znode of an entity."""
+    """Return the paths of the znodes between `/config` and the znode of an entity, the highest first."""
     parts = entity_path.split("/")
     return ["/config/" + "/".join(parts[:depth]) for depth in range(1, len(parts))]
 

@@ -165,7 +165,9 @@ class Znodes:
         )
 
     def committed(self, operations: Sequence[ZnodeOperation]) -> bool:
-        """Commit the operations. Return False, with nothing done, if the znodes are not in the expected state."""
+        """Commit the operations and return True. Return False, with nothing done, if the znodes are not in the expected
+        state. Raises the other errors of `commit`.
+        """
         try:
             self.commit(operations)
         except _CONFLICTS:

@@ -191,10 +191,9 @@ class InMemory:
             sight=self.topics,
             brokers=tuple(sorted(self.cluster.alive)),
             cluster_id=CLUSTER_ID,
-            bootstrap_server=world.brokers(at),
-            security=None,
             client=Client(user="ANONYMOUS", client_id="kquota"),
-            warned=world.warn,
+            timeout=library.TIMEOUT,
+            own=library.Logins(bootstrap_server=world.brokers(at), security=None, probed=None, warned=world.warn),
         )
 
 

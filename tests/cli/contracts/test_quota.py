@@ -208,7 +208,7 @@ class Lossy(FakeConfigs):
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         (change,) = changes
         step = StepFor(NextStep.SHOW_TOPIC_CONFIGS, str(change.resource.name))
-        raise Unreachable("no answer; the change may have been written. Check with ", step)
+        raise Unreachable("no answer. The change may have been written. Check with ", step)
 
 
 def test_a_throttle_whose_write_is_unknown_has_the_command_that_shows_it(
@@ -220,7 +220,7 @@ def test_a_throttle_whose_write_is_unknown_has_the_command_that_shows_it(
     file = written(tmp_path, "quotas.yaml", f"version: 1\n{throttles}")
     ran = session.kquota(f"quota apply {BROKER} {file} --yes")
     check = f"Check with `kquota configs {BROKER} --describe --topic orders`)"
-    assert f"topic 'orders' (unknown: no answer; the change may have been written. {check}" in ran.err
+    assert f"topic 'orders' (unknown: no answer. The change may have been written. {check}" in ran.err
 
 
 def test_which_quota_applies_and_the_findings(

@@ -37,7 +37,7 @@ def test_kquota_reconnects_to_a_broker_that_closes_connections(kafka_431: Sandbo
 
 @pytest.mark.kafka
 def test_the_error_of_a_broker_that_closes_every_connection_names_both_causes(kafka_431: Sandbox) -> None:
-    settings = {"default_api_timeout_ms": 1_500}
+    settings = {"default_api_timeout_ms": 5_000}
     with (
         Recorder(hang_ups=[0.0] * 1_000) as recorder,
         pytest.raises(

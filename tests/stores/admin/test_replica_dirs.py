@@ -26,9 +26,9 @@ from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
 from tests.stores.moves_stage import OtherHand, until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-SIZE = 10_000_000
+SIZE = 20_000_000
 """A broker copies a megabyte before it looks at its throttle, and again whenever its window (11 s) is empty: so a slow
-machine can start Kafka's tool twice in that time.
+machine can start Kafka's tool several times in that time.
 """
 
 

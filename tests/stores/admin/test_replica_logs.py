@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kquota.errors import KquotaError, Unreachable
-from kquota.stores.admin.log_sizes import LogDirSizes, LogSizes
 from kquota.stores.admin.offsets import ListOffsetsRequest, OffsetsAnswer
-from kquota.stores.admin.replica_logs import WireReplicaLogs
+from kquota.stores.admin.replica_logs import LogDirSizes, LogSizes, WireReplicaLogs
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.reading import WantedLogs
 from tests.watch.contract import size_of

@@ -186,18 +186,21 @@ def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDi
             json.dumps({"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": [1, 2]}]})
         )
         execute = ("reassign-partitions", *at, "--execute", "--reassignment-json-file", str(plan))
-        refused = kquota(*execute, "--throttle", "2MB/s")
+        # kquota would have to miss two thirds of the writes, as readings from the log start do, to accept this.
+        refused = kquota(*execute, "--throttle", "1MB/s")
         assert (refused.code, refused.out) == (1, "")
         assert "under this throttle the move never ends" in refused.err
         ran = kquota(
             "configs", *at, "--alter", "--topic", TOPIC, "--add-config", "leader.replication.throttled.replicas=*"
         )
         assert ran.code == 0, ran.err
-        shown = json.loads(kquota("throttle", "show", *at, "--sample", f"{SECONDS:g}s", "--output", "json").out)
-        (told,) = (one["PartitionBytesInRate"] for one in shown["partitions"] if one["topic"] == TOPIC)
-        print(f"throttle show: {told / WRITTEN:.3f} of {WRITTEN / 1e6:.2f} MB/s")
-        # One measurement, which a stall of the machine can spoil. Readings from the log start are under 0.2 of it.
-        assert told == pytest.approx(WRITTEN, rel=0.6)
+        told = []
+        for _ in range(3):
+            shown = json.loads(kquota("throttle", "show", *at, "--sample", f"{SECONDS:g}s", "--output", "json").out)
+            told += [one["PartitionBytesInRate"] for one in shown["partitions"] if one["topic"] == TOPIC]
+        print(f"throttle show: {median(told) / WRITTEN:.3f} of {WRITTEN / 1e6:.2f} MB/s")
+        # A stall of the machine spoils one measurement, never the median. Readings from the log start are under 0.2.
+        assert median(told) == pytest.approx(WRITTEN, rel=0.6)
         started = kquota(*execute, "--throttle", "30MB/s")
         assert started.code == 0, started.err
         until(

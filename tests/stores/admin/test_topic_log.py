@@ -16,7 +16,7 @@ from kquota.errors import Refused, Unknown
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
-from kquota.stores.admin import deadline, topic_log, topic_setup
+from kquota.stores.admin import partition, topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topic_log import WireLog, find
@@ -287,7 +287,7 @@ def test_a_quota_on_our_own_client_delays_an_append_and_nothing_more(kafka_431: 
 
 def test_a_quota_that_blocks_every_batch_is_reported(kafka_431: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker never sends a batch that is larger than 10 s of consumer_byte_rate."""
-    monkeypatch.setattr(deadline, "_MUTED_SECONDS", 5.0)
+    monkeypatch.setattr(partition, "_MUTED_SECONDS", 5.0)
     with Wire(kafka_431.bootstrap, {}) as wire, limited(wire, consumer_byte_rate=100.0) as settings:
         name = create(wire)
         with Wire(kafka_431.bootstrap, settings) as slow:

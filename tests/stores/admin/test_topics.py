@@ -54,5 +54,5 @@ def test_a_topic_that_an_answer_omits_is_not_reported_as_done() -> None:
 
 
 def test_a_dry_run_deletes_no_topic() -> None:
-    with pytest.raises(Refused, match="topic a: Kafka cannot check a deletion without the deletion"):
+    with pytest.raises(Refused, match="topic a: Kafka cannot validate a deletion without deleting the topic"):
         WireTopics(cast(Wire, object()), validate_only=True).send([Deletion(topic="a", partitions=1)], 30)

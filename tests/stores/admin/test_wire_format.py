@@ -18,10 +18,10 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.log_sizes import LogSizes, LogSizesRequest, sizes_of
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest, topic_states
+from kquota.stores.admin.replica_logs import LogSizes, LogSizesRequest, sizes_of
 from kquota.stores.admin.running import RunningMoves, RunningMovesRequest, moving_topics
-from kquota.stores.state.topic_id import printed
+from kquota.stores.admin.wire_format import printed_id
 from kquota.terms import TopicPartition
 from tests.fuzz.limit import SPREAD
 
@@ -92,7 +92,7 @@ def must_match(found: PartitionStates, theirs: Any, version: int) -> None:
     assert found.cluster.cluster_id == theirs.cluster_id
     assert [(one.name, one.error_code) for one in found.topics] == [(one.name, one.error_code) for one in theirs.topics]
     for ours, topic in zip(found.topics, theirs.topics, strict=True):
-        assert ours.id == (printed(topic.topic_id) if version >= 10 else None)
+        assert ours.id == (printed_id(topic.topic_id) if version >= 10 else None)
         assert list(ours.partitions.items()) == [
             (
                 TopicPartition(topic.name, one.partition_index),

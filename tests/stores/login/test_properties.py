@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
+from kquota.java_properties import entries
 from kquota.stores.login import jaas
-from kquota.stores.login.arguments import properties, tell_if_open
+from kquota.stores.login.arguments import tell_if_open
 from tests.canary import CANARY
 from tests.secured import PLAIN, escaped
 from tests.secured import jaas as quoted
@@ -53,31 +54,31 @@ def written(tmp_path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize(("text", "meant"), TEXTS.items(), ids=[repr(text) for text in TEXTS])
 def test_java_properties(tmp_path: Path, text: str, meant: dict[str, str]) -> None:
-    assert properties(written(tmp_path, text), "command_config") == meant
+    assert dict(entries(written(tmp_path, text), "command_config")) == meant
 
 
 def test_bytes_are_latin_1_as_for_kafkas_tools(tmp_path: Path) -> None:
     file = tmp_path / "p.properties"
     file.write_bytes("a=é".encode())
-    assert properties(file, "command_config") == {"a": "Ã©"}
+    assert dict(entries(file, "command_config")) == {"a": "Ã©"}
 
 
 def test_a_byte_order_mark_hides_no_key(tmp_path: Path) -> None:
     path = tmp_path / "from-windows.properties"
     path.write_text("security.protocol=SSL\r\n", encoding="utf-8-sig")
-    assert properties(path, "command_config") == {"security.protocol": "SSL"}
+    assert dict(entries(path, "command_config")) == {"security.protocol": "SSL"}
 
 
 @pytest.mark.parametrize("broken", [rf"a={CANARY}\u12", rf"a={CANARY}\ud83d"])
 def test_a_broken_escape_is_reported_without_its_line(tmp_path: Path, broken: str) -> None:
     with pytest.raises(Invalid, match=r"\\u") as refused:
-        properties(written(tmp_path, broken), "command_config")
+        entries(written(tmp_path, broken), "command_config")
     assert CANARY not in str(refused.value)
 
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match=r"--zk-tls-config-file: cannot read .*: No such file"):
-        properties(tmp_path / "none", "--zk-tls-config-file")
+        entries(tmp_path / "none", "--zk-tls-config-file")
 
 
 @pytest.mark.parametrize(("mode", "others"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
@@ -136,7 +137,7 @@ def test_every_password_survives_jaas_and_java(password: str, user: str) -> None
         file = Path(folder) / "p"
         line = quoted(PLAIN, username=user, password=password)
         file.write_text(f"sasl.jaas.config={escaped(line)}\n", encoding="latin-1")
-        found = jaas.login(properties(file, "command_config")["sasl.jaas.config"], "x")
+        found = jaas.login(dict(entries(file, "command_config"))["sasl.jaas.config"], "x")
     assert found.options == {"username": user, "password": password}
 
 

@@ -99,7 +99,7 @@ class MemoryLog:
         if fault is not Fault.NOT_WRITTEN:
             self._topic.write(entries)
         if fault in (Fault.ANSWER_LOST, Fault.NOT_WRITTEN):
-            raise Unknown("topic fake: no answer; it is unknown whether the record was written")
+            raise Unknown("topic fake: no answer. It is unknown whether the record was written")
         self._batch, self._fetched = self._topic.batches, self._topic.end
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:

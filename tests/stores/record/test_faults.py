@@ -12,8 +12,7 @@ from kquota.errors import Refused, Unknown, Unreachable
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
-from kquota.stores.admin.deadline import Deadline
-from kquota.stores.admin.partition import Fetched
+from kquota.stores.admin.partition import Deadline, Fetched
 from kquota.stores.admin.topic_log import WireLog, find
 from kquota.stores.state.log import Forbidden, Stale
 from tests.stores.record.contract import entries
@@ -176,7 +175,7 @@ def test_a_batch_that_was_never_sent_is_unreachable(stage: Stage) -> None:
 def test_a_batch_that_may_have_arrived_is_unknown(stage: Stage, fault: Fault) -> None:
     log = stage.log(SHORT)
     stage.lossy.always = fault
-    with pytest.raises(Unknown, match="it is unknown whether"):
+    with pytest.raises(Unknown, match="It is unknown whether"):
         log.append([("a", b"1")])
 
 

@@ -62,7 +62,7 @@ class TestOnRealBrokers(LogContract):
             Refused,
             ", because the last records of the topic were deleted. Nothing was appended",
         ),
-        (True, Unknown, "; it is unknown whether the record was written"),
+        (True, Unknown, ". It is unknown whether the record was written"),
     ],
     ids=["acknowledged", "after a lost answer"],
 )

@@ -128,9 +128,9 @@ def test_the_runs_of_a_record_that_cannot_be_used_are_unknown(site: Site) -> Non
     assert found is not None
     assert found.wrong == ("it has 2 partitions, and the record needs one",)
     assert (found.open_runs, found.ended_runs, found.unreadable, found.foreign) == (None, None, None, None)
-    for remove in (site.sharing("one").removal, site.sharing("one").unshare):
+    for dry_run in (True, False):
         with pytest.raises(Refused, match="topic runs has 2 partitions, but the shared record needs exactly one"):
-            remove()
+            site.sharing("one").unshare(dry_run=dry_run)
 
 
 @pytest.mark.parametrize("configs", [{}, {"cleanup.policy": "delete"}], ids=["sound", "cannot be used"])
@@ -140,11 +140,11 @@ def test_a_dry_run_of_unshare_reads_the_runs_like_unshare(site: Site, configs: M
     runs = RecordedRuns(site.files("one"), site.record("one"))
     with runs.hold("move run"):
         runs.begin(RUN)
-    for remove in (site.sharing("two").removal, site.sharing("two").unshare):
+    for dry_run in (True, False):
         with pytest.raises(Refused, match=f"topic runs: 1 run is open or unreadable .{RUN.id}."):
-            remove()
+            site.sharing("two").unshare(dry_run=dry_run)
     with runs.hold("move run"):
         runs.update(replace(RUN, finished=RUN.begun))
     removed = Removal(topic=True, marker=True, memory=False, ended_runs=1)
-    assert (site.sharing("two").removal(), NAME in site.topics) == (removed, True)
+    assert (site.sharing("two").unshare(dry_run=True), NAME in site.topics) == (removed, True)
     assert (site.sharing("two").unshare(), NAME in site.topics) == (removed, False)

@@ -14,7 +14,7 @@ from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInp
 from kquota.cli.progress import stages
 from kquota.measure import agreeing
 from kquota.pace.log_dir_copy import LogDirWork
-from kquota.pace.split import Split
+from kquota.pace.waves import Split
 from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import MoveUnderWay, under_way
 from kquota.sizes.bytes_in import BytesIn
@@ -93,7 +93,7 @@ def calculated(
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
-        reader = Reader(spark=spark, scratch=job.scratch, uploads=job.engine.uploads)
+        reader = Reader(spark=spark, scratch=job.scratch, uploads=not job.engine.local)
         history = _history(reader, inputs, asked)
         if inputs.source == HISTORY and history:
             replicas = history.newest

@@ -29,9 +29,8 @@ from kquota.pace.kip73 import Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
 from kquota.pace.past_moves import ErrorBand, KeptEstimate, learned
 from kquota.pace.share import Pace, pace
-from kquota.pace.split import Split
 from kquota.pace.uncertainty import OF_THE_MODEL
-from kquota.pace.waves import Waves
+from kquota.pace.waves import Split, Waves
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.sizes.replica import Cordon
 from kquota.spark import plan_files

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kquota.cli.amounts import size_or_unknown
+from kquota.cli.output import JsonObject
 from kquota.list_text import few
 from kquota.measure import counted
 from kquota.reassign.running_copies import MoveUnderWay
@@ -13,7 +14,7 @@ from kquota.reassign.running_copies import MoveUnderWay
 _NAMED: Final = 5
 
 
-def running_document(found: MoveUnderWay | None) -> dict[str, object] | None:
+def running_document(found: MoveUnderWay | None) -> JsonObject | None:
     """Return the JSON of `running`. null means that it is unknown which moves are running."""
     if found is None:
         return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kquota.cli.move.cordons import cordons_shown
-from kquota.cli.output import Answer, JsonObject, each, key, plain
+from kquota.cli.output import Answer, JsonObject, hidden, plain, spread
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.placement.balance import BalanceBand
 from kquota.placement.cluster import ClusterLayout, Disk
@@ -14,7 +14,6 @@ from kquota.placement.goal import Goal
 from kquota.placement.lower_bound import Least
 from kquota.placement.planned import BrokerChange, Holding, Left, PartitionChange, Planned
 from kquota.reassign.plan import Plan
-from kquota.sizes.replica import Cordon
 from kquota.terms import BrokerId
 
 
@@ -46,24 +45,10 @@ def left_shown(left: Left) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The answer of `move plan`. `plan` and `rollback` are None if no partition changes.
+    """The answer of `move plan`. `plan` is None if no replica moves. `values` are the keys of the JSON document."""
 
-    `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
-    `band` is None if no goal needs a band.
-    """
-
-    sizes: str
-    plan: Plan | None = key(form=plan_document)
-    rollback: Plan | None = key(form=plan_document)
-    bytes: int
-    least: Least = key(form=least_shown)
-    ratio: float | None
-    band: BalanceBand | None = key(form=band_shown)
-    disk_limit: float
-    moves: Sequence[JsonObject]
-    brokers: Sequence[JsonObject]
-    left: tuple[Left, ...] = key(form=each(left_shown))
-    cordoned: tuple[Cordon, ...] = key(form=cordons_shown)
+    plan: Plan | None = hidden()
+    values: JsonObject = spread()
 
     def text(self) -> Iterator[str]:
         if self.plan is not None:
@@ -71,21 +56,26 @@ class MovePlan(Answer):
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
-    """Return the answer. `source` is the source of the sizes."""
-    return MovePlan(
-        sizes=source,
-        plan=found.plan if found.changes else None,
-        rollback=found.rollback if found.changes else None,
-        bytes=found.bytes,
-        least=found.least,
-        ratio=found.least.ratio(found.bytes),
-        band=found.band,
-        disk_limit=float(goal.disk_limit),
-        moves=[_move(change, known=change.partition in cluster.sizes) for change in found.changes],
-        brokers=[_broker(broker, share) for broker, share in found.brokers.items()],
-        left=found.left,
-        cordoned=cluster.cordons,
-    )
+    """Return the answer. `source` is the source of the sizes. In the document, `plan` and `rollback` are null if no
+    partition changes. `ratio` is `bytes` divided by the lower bound, or null if this bound is 0. `band` is null if no
+    goal needs a band.
+    """
+    plan, rollback = (found.plan, found.rollback) if found.changes else (None, None)
+    values = {
+        "sizes": source,
+        "plan": plan_document(plan),
+        "rollback": plan_document(rollback),
+        "bytes": found.bytes,
+        "least": least_shown(found.least),
+        "ratio": found.least.ratio(found.bytes),
+        "band": band_shown(found.band),
+        "disk_limit": float(goal.disk_limit),
+        "moves": [_move(change, known=change.partition in cluster.sizes) for change in found.changes],
+        "brokers": [_broker(broker, share) for broker, share in found.brokers.items()],
+        "left": list(map(left_shown, found.left)),
+        "cordoned": cordons_shown(cluster.cordons),
+    }
+    return MovePlan(plan=plan, values=values)
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:

@@ -8,28 +8,22 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
 from kquota.cli.move.log_dir_time import time_lines, time_shown
-from kquota.cli.move.plan.answer import band_shown, disk_shown, least_shown, left_shown
+from kquota.cli.move.plan.answer import MovePlan, band_shown, disk_shown, least_shown, left_shown
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
-from kquota.cli.output import Answer, JsonObject, each, key, plain
+from kquota.cli.output import JsonObject, plain
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_bytes
 from kquota.pace.log_dir_copy import LogDirPace
-from kquota.placement.balance import BalanceBand
 from kquota.placement.log_dir_balance import LogDirChange, LogDirGoal, LogDirMove, LogDirsPlanned
-from kquota.placement.lower_bound import Least
-from kquota.placement.planned import Left
-from kquota.reassign.plan import Plan
 from kquota.sizes.replica import Cordon
-from kquota.terms import BrokerId
 
 _NAMED: Final = 5
 
@@ -50,51 +44,29 @@ def _log_dir(change: LogDirChange) -> JsonObject:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDirPlan(Answer):
-    """The answer for one broker. `plan`, `rollback` and `time` are None if no replica moves.
+def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
+    """Return the answer for one broker. `pace` is the pace of the plan's copies.
 
-    `sizes` is the source of the sizes. `ratio` is `bytes` divided by the lower bound, or None if this bound is 0.
+    In the document, `plan`, `rollback` and `time` are null if no replica moves. `ratio` is as in `move_plan`.
     """
-
-    sizes: str
-    broker: BrokerId
-    plan: Plan | None = key(form=plan_document)
-    rollback: Plan | None = key(form=plan_document)
-    bytes: int
-    least: Least = key(form=least_shown)
-    ratio: float | None
-    band: BalanceBand = key(form=band_shown)
-    disk_limit: float
-    moves: tuple[LogDirMove, ...] = key(form=each(_move))
-    log_dirs: tuple[LogDirChange, ...] = key(form=each(_log_dir))
-    left: tuple[Left, ...] = key(form=each(left_shown))
-    cordoned: tuple[Cordon, ...] = key(form=cordons_shown)
-    time: LogDirPace | None = key(form=time_shown)
-
-    def text(self) -> Iterator[str]:
-        if self.plan is not None:
-            yield self.plan.text()
-
-
-def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> LogDirPlan:
-    """Return the answer. `pace` is the pace of the plan's copies."""
-    return LogDirPlan(
-        sizes="the live cluster",
-        broker=found.broker,
-        plan=found.plan if found.moves else None,
-        rollback=found.rollback if found.moves else None,
-        bytes=found.bytes,
-        least=found.least,
-        ratio=found.least.ratio(found.bytes),
-        band=found.band,
-        disk_limit=float(goal.disk_limit),
-        moves=found.moves,
-        log_dirs=found.dirs,
-        left=found.left,
-        cordoned=cordons,
-        time=pace if found.moves else None,
-    )
+    plan, rollback = (found.plan, found.rollback) if found.moves else (None, None)
+    values = {
+        "sizes": "the live cluster",
+        "broker": found.broker,
+        "plan": plan_document(plan),
+        "rollback": plan_document(rollback),
+        "bytes": found.bytes,
+        "least": least_shown(found.least),
+        "ratio": found.least.ratio(found.bytes),
+        "band": band_shown(found.band),
+        "disk_limit": float(goal.disk_limit),
+        "moves": list(map(_move, found.moves)),
+        "log_dirs": list(map(_log_dir, found.dirs)),
+        "left": list(map(left_shown, found.left)),
+        "cordoned": cordons_shown(cordons),
+        "time": time_shown(pace) if found.moves else None,
+    }
+    return MovePlan(plan=plan, values=values)
 
 
 def explain_log_dirs(

@@ -14,7 +14,7 @@ from kquota.cli.move.log_dir_time import OPTION, log_dir_settings, paced
 from kquota.cli.move.plan.answer import MovePlan, move_plan
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain, plan_file
-from kquota.cli.move.plan.log_dirs import LogDirPlan, explain_log_dirs, log_dir_plan
+from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dir_plan
 from kquota.cli.options import option_name
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
@@ -34,7 +34,7 @@ _OF_BROKERS: Final = (*_GOALS, "brokers", "disk", "history")
 """The options for moves between brokers. None of them can be combined with `--balance-log-dirs`."""
 
 
-def run(options: PlanOptions) -> MovePlan | LogDirPlan:
+def run(options: PlanOptions) -> MovePlan:
     """Return the plan, and explain it on stderr.
 
     Raises Invalid for an invalid value, for options that cannot be combined, and for a command without a goal. Raises
@@ -76,7 +76,7 @@ def run(options: PlanOptions) -> MovePlan | LogDirPlan:
     return move_plan(found, goal, planned, source)
 
 
-def _within_broker(options: PlanOptions, broker: BrokerId) -> LogDirPlan:
+def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
     """Plan moves between the log dirs of one broker, and explain the plan."""
     if others := [option_name(name) for name in _OF_BROKERS if getattr(options, name)]:
         goals = any(getattr(options, name) for name in _GOALS)

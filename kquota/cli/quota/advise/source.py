@@ -84,7 +84,7 @@ class UseSource:
         from kquota.spark.reader import Reader
 
         bad, window_ms = trace_files.Bad(), round(self.window.total_seconds() * 1_000)
-        reader = Reader(spark=spark, scratch=scratch, uploads=self.engine.uploads)
+        reader = Reader(spark=spark, scratch=scratch, uploads=not self.engine.local)
         found = trace_usage.opened(reader, trace, bad, cluster_id, keys, window_ms)
         if (note := trace.left_out(bad)) is not None:
             say(note)
@@ -109,7 +109,7 @@ class UseSource:
         from kquota.spark import usage
         from kquota.spark.reader import Reader
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=self.engine.uploads)
+        reader = Reader(spark=spark, scratch=scratch, uploads=not self.engine.local)
         return MeasuredTime(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
 
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:

@@ -1,30 +1,18 @@
-"""The parser for the options of a probe, and the rewording of errors so that they name these options."""
+"""The parser for the options of a probe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.list_options import broker_ids
 from kquota.cli.options import option_name
 from kquota.cli.quota.probe.command import ProbeOptions
-from kquota.cli.suggestion import suggested
-from kquota.errors import Invalid, KquotaError, Refused
-from kquota.measure import byte_rate, byte_size, size_in_full
+from kquota.errors import Invalid
+from kquota.measure import byte_rate, byte_size
 from kquota.probe import ladder, load
-from kquota.probe.load import (
-    ArgumentError,
-    Kind,
-    LimitedClient,
-    NotRemoved,
-    OtherUser,
-    RejectedClient,
-    TooManyBytes,
-    TooManyMutations,
-    UnknownUser,
-)
+from kquota.probe.load import Kind
 from kquota.terms import BrokerId
 
 _LOADS: Final[Mapping[str, Kind | None]] = {
@@ -97,49 +85,3 @@ def _must_have_effect(given: ProbeOptions, load: str) -> None:
     for name, loads in takes.items():
         if load not in loads and getattr(given, name) != getattr(unsaid, name):
             raise Invalid(f"{option_name(name)} has no effect with {option_name(load)}. Leave out {option_name(name)}")
-
-
-_INSTEAD: Final[Mapping[type[KquotaError], str]] = {
-    LimitedClient: ", or give --client-config or --client-id of a client without this quota",
-    RejectedClient: ", or give --client-config with a login without this quota",
-    TooManyMutations: ". Give fewer --seconds, or --client-id of a client with a lower quota",
-}
-
-
-@contextmanager
-def named_by_options() -> Iterator[None]:
-    """Reword errors that are raised in this block, so that they name the command's options."""
-    try:
-        yield
-    except KquotaError as error:
-        printable = worded(error)
-        if printable is error:
-            raise
-        raise printable from error
-
-
-def worded(error: KquotaError) -> KquotaError:
-    """Return an error of a probe with the option to change or the command to run in its message. Return any other error
-    unchanged.
-    """
-    match error:
-        case ArgumentError():
-            name = "broker-list" if error.argument == "brokers" else error.argument.replace("_", "-")
-            kind = Invalid if isinstance(error, Invalid) else Refused
-            return kind(f"--{name}{error.problem}")
-        case UnknownUser():
-            return Invalid(f"--user is missing: {error}")
-        case OtherUser():
-            return Invalid(f"--user {error.user}: {error}. Give the login of {error.user} with --client-config")
-        case TooManyBytes():
-            return Refused(
-                f"the probe would write {size_in_full(error.written)}, and --most-bytes allows "
-                f"{size_in_full(error.allowed)}. Give a lower rate, fewer --seconds or brokers (--broker-list), or a "
-                "higher --most-bytes"
-            )
-        case NotRemoved():
-            return NotRemoved(f"{error}. Run {suggested('quota probe --clean-up')} later", error.done, error.undone)
-        case LimitedClient() | RejectedClient() | TooManyMutations():
-            return Refused(f"{error}{_INSTEAD[type(error)]}")
-        case _:
-            return error

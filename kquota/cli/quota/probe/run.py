@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kquota.cli import world
-from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say
+from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say, worded
 from kquota.cli.output import Answer, hidden
 from kquota.cli.progress import lasting
 from kquota.cli.quota.probe import client_command, limit
 from kquota.cli.quota.probe.answer import planned, probed
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
-from kquota.cli.quota.probe.options import asked, named_by_options, worded
+from kquota.cli.quota.probe.options import asked
 from kquota.cli.suggestion import suggested
 from kquota.errors import KquotaError
 from kquota.measure import counted
@@ -58,7 +58,6 @@ class CleanedUp(Answer):
         return ()
 
 
-@named_by_options()
 def run(options: ProbeOptions) -> Answer:
     """Run the command. Raises Invalid for options that are not valid or cannot be combined, and Refused for a load
     beyond the bounds of a probe.
@@ -184,7 +183,7 @@ class Made:
     def complain(self, error: KquotaError) -> None:
         """Print the reason why a topic could not be removed."""
         self.left = True
-        complain(str(worded(error)))
+        complain(worded(error))
 
 
 @contextmanager

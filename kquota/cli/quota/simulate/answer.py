@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.formats import printable
-from kquota.cli.output import Answer, JsonObject, Part, each, hidden, key, spread
+from kquota.cli.output import Answer, JsonObject, each, hidden, key, spread
 from kquota.cli.table import aligned
 from kquota.measure import agreeing, counted, human_bytes, human_duration, human_rate
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.answer import Deploy, Flow
 from kquota.simulate.curve import MOST, Curve
 from kquota.simulate.load import Quotas, Round
-from kquota.simulate.trace import TraceStream
+from kquota.simulate.trace import Answered, TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
@@ -99,8 +99,8 @@ class Deployed(Answer):
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:
             yield f"             and {self.request_percentage:g} % of one thread's time"
-        each = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
-        yield f"Load         {counted(self.topics, 'topic')}{each} = {counted(sum(self.items), 'mutation')}"
+        size = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
+        yield f"Load         {counted(self.topics, 'topic')}{size} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
         if self.next_wait_ms:
             yield f"Afterwards   the next request waits {_time(self.next_wait_ms)}"
@@ -147,12 +147,9 @@ class Streamed(Answer):
         yield from _plot(self.bytes_curve, "bytes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamShown(Part):
-    """One stream of a trace (a connection of a client to a broker), with its result."""
-
-    stream: TraceStream = spread(TraceStream._asdict)
-    flow: Flow = spread(_figures)
+def _stream(one: Answered) -> JsonObject:
+    """Return one stream of a trace (a connection of a client to a broker), with its result."""
+    return {**one.stream._asdict(), **_figures(one.flow)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +159,7 @@ class Traced(Answer):
     ASCII = True
 
     held: Quotas = spread(_quotas)
-    streams: tuple[StreamShown, ...]
+    streams: Sequence[Answered] = key(form=each(_stream))
     bytes_curve: Curve = key(form=_cells)
     mutations_curve: Curve = key(form=_cells)
 
@@ -220,7 +217,7 @@ def _flow_lines(flow: Flow) -> Iterator[str]:
     yield f"In the long run  {_UNKNOWN if steady is None else human_rate(steady)}"
 
 
-def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
+def _trace_lines(found: Sequence[Answered]) -> Iterator[str]:
     flows = [one.flow for one in found]
     begin, end = min(flow.begin for flow in flows), max(flow.end for flow in flows)
     delayed = [flow for flow in flows if flow.delayed]
@@ -242,7 +239,7 @@ def _trace_lines(found: Sequence[StreamShown]) -> Iterator[str]:
         yield f"... and {counted(len(worst) - _ROWS, 'more client')}. --output json shows all clients"
 
 
-def _row(one: StreamShown, begin: int) -> JsonObject:
+def _row(one: Answered, begin: int) -> JsonObject:
     flow = one.flow
     assert flow.worst_at is not None
     return {

@@ -13,7 +13,7 @@ from kquota.cli.list_options import topics_in
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer
 from kquota.cli.progress import stages
-from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, StreamShown, Traced, client_name, deployed
+from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, Traced, client_name, deployed
 from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
 from kquota.list_text import few, listed
@@ -212,7 +212,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
             say(f"warning: {client_name(one.stream)}: {UNFINISHED}. The figures cover only the simulated time")
     return Traced(
         held=held,
-        streams=tuple(StreamShown(stream=one.stream, flow=one.flow) for one in found),
+        streams=found,
         bytes_curve=total([one.flow.bytes_curve for one in found]),
         mutations_curve=total([one.flow.mutations_curve for one in found]),
     )
@@ -228,7 +228,7 @@ def _answered(
         from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=where.uploads)
+        reader = Reader(spark=spark, scratch=scratch, uploads=not where.local)
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
 
 

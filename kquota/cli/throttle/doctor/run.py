@@ -51,7 +51,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         try:
-            left: Leftovers | None = actions.leftovers(ports, standing, ports.clock, older_than or 0.0)
+            left: Leftovers | None = actions.leftovers(ports, standing, older_than or 0.0)
         except Refused as error:
             if older_than:
                 raise
@@ -80,7 +80,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
         standing = actions.read(ports)
-        left = actions.leftovers(ports, standing, ports.clock, older_than)
+        left = actions.leftovers(ports, standing, older_than)
         candidates = _dead(standing, left.changes, older_than)
         if asks and (left.changes or candidates):
             _ask(left.changes, candidates, lambda: _changes(ports, older_than))
@@ -89,7 +89,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
         found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
-        sightings = actions.leftovers(ports, standing, ports.clock, older_than).sightings
+        sightings = actions.leftovers(ports, standing, older_than).sightings
     cleared = cleared_of(candidates, dead)
     undone = {**removal.pending, **dead.pending}
     notes = [
@@ -135,7 +135,7 @@ def _must_know_all_runs(ports: Ports) -> None:
 
 
 def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
-    return actions.leftovers(ports, actions.read(ports), ports.clock, older_than).changes
+    return actions.leftovers(ports, actions.read(ports), older_than).changes
 
 
 def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[], Sequence[Change]]) -> None:

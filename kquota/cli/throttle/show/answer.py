@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from kquota.cli.amounts import count_or_unknown, rate_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
+from kquota.cli.output import Answer, JsonObject, Part, Row, each, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.cli.throttle.changes import compact, spans
-from kquota.reassign.run import Purpose
+from kquota.reassign.run import Run
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
 from kquota.throttle.standing import SHORT, BrokerOrDefault, written
@@ -87,21 +86,13 @@ class PartitionFlow(Part):
     lag: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunShown(Part):
-    """A recorded run that set some of the values shown."""
+def _owner(run: Run) -> str | None:
+    return None if run.owner is None else f"{run.owner.user}@{run.owner.host}"
 
-    run: str
-    purpose: Purpose
-    begun: datetime
-    rate: float | None
-    owner: str | None
-    reason: str | None
 
-    @property
-    def since(self) -> str:
-        """The time at which the run began, in UTC."""
-        return moment(self.begun)
+def _run(run: Run) -> JsonObject:
+    values = {"purpose": run.purpose, "begun": run.begun, "rate": run.rate, "owner": _owner(run), "reason": run.reason}
+    return {"run": run.id, **values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +105,7 @@ class ThrottlesShown(Answer):
     unread_topics: tuple[str, ...]
     lists: tuple[ListShown, ...]
     partitions: tuple[PartitionFlow, ...]
-    runs: tuple[RunShown, ...]
+    runs: tuple[Run, ...] = key(form=each(_run))
     filtered: bool = hidden(default=False)
     rates_unknown: bool = hidden(default=False)
     lists_unknown: bool = hidden(default=False)
@@ -204,17 +195,17 @@ class ThrottlesShown(Answer):
             values = {BYTES_IN: _whole(partition.bytes_in), "lag": partition.lag}
             yield from _measured("partition", str(partition.partition), values)
 
-    def _holders(self, ids: Sequence[str]) -> list[RunShown]:
-        runs = {run.run: run for run in self.runs}
+    def _holders(self, ids: Sequence[str]) -> list[Run]:
+        runs = {run.id: run for run in self.runs}
         return [runs[one] for one in ids]
 
     def _whose(self, ids: Sequence[str]) -> list[str]:
-        return [",".join(ids), ",".join(run.since for run in self._holders(ids))]
+        return [",".join(ids), ",".join(moment(run.begun) for run in self._holders(ids))]
 
     def _by(self, ids: Sequence[str]) -> str:
         """Return as text the runs that set a value, and the times at which they began."""
         holders = [
-            f"by run {run.run}{'' if run.owner is None else f' of {run.owner}'} since {run.since}"
+            f"by run {run.id}{'' if run.owner is None else f' of {_owner(run)}'} since {moment(run.begun)}"
             for run in self._holders(ids)
         ]
         return " and ".join(holders) or NOBODY

@@ -18,7 +18,6 @@ from kquota.cli.throttle.show.answer import (
     ListShown,
     PartitionFlow,
     RateShown,
-    RunShown,
     ThrottlesShown,
 )
 from kquota.cli.throttle.show.command import ShowOptions
@@ -67,7 +66,7 @@ class Selection:
             unread_topics=self.standing.unread_topics,
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
-            runs=tuple(_run(one) for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
+            runs=tuple(one for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
             rates_unknown=self._rates_unknown,
             lists_unknown=self._lists_unknown,
@@ -165,14 +164,3 @@ class Selection:
         if self.flow is None:
             return PartitionFlow(partition=name, bytes_in=None, lag=None)
         return PartitionFlow(partition=name, bytes_in=self.flow.bytes_in.get(name), lag=self.flow.lags.get(name))
-
-
-def _run(run: Run) -> RunShown:
-    return RunShown(
-        run=run.id,
-        purpose=run.purpose,
-        begun=run.begun,
-        rate=run.rate,
-        owner=None if run.owner is None else f"{run.owner.user}@{run.owner.host}",
-        reason=run.reason,
-    )
