@@ -447,7 +447,7 @@ O	kquota move estimate	--deadline	once	free	Time in which the move must finish, 
 O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
 O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
 O	kquota move estimate	--log-dirs	many	files	Sizes from the output of kafka-log-dirs; a file or glob, repeatable
-O	kquota move estimate	--history	many	files	Write rates, and sizes if no other source is given, from snapshots: a file, glob or folder, repeatable
+O	kquota move estimate	--history	many	files	Snapshots for write rates, and for sizes if no other source is given
 O	kquota move estimate	--history-window	once	free	Use only the newest part of the history, for example 7d
 O	kquota move estimate	--cluster-id	once	free	Cluster to use, if the history contains several
 O	kquota move estimate	--bytes-in	many	files	Write rate of a broker, repeatable; or a file with write rates: CSV, JSON or a Prometheus query result
@@ -797,7 +797,7 @@ O	kquota quota simulate	--load	once	free	Rate at which the client would send or 
 O	kquota quota simulate	--request-size	once	free	Size of each request
 O	kquota quota simulate	--for	once	free	Duration of the load
 O	kquota quota simulate	--thread-time	once	free	Thread time that each request costs a broker, for example 2ms
-O	kquota quota simulate	--trace	many	files	File or glob with ms, and bytes, thread_ms or mutations of each request, as CSV or JSON lines
+O	kquota quota simulate	--trace	many	files	File or glob of requests, as CSV or JSON lines
 O	kquota quota simulate	--closed-loop	once	flag	With --load or --trace: the client waits for each answer, so each delay also delays later requests
 O	kquota quota simulate	--spark-master	once	free	Spark cluster that runs the job: spark://HOST:PORT, yarn, k8s://URL, local[N]
 O	kquota quota simulate	--spark-remote	once	free	Spark Connect server that runs the job

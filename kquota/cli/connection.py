@@ -174,7 +174,7 @@ def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         if key.startswith("zk_") and not zookeeper:
-            raise Invalid(f"{option_name(key)} needs --zookeeper")
+            raise Invalid(f"{option_name(key)} needs --zookeeper. Give both, or leave out {option_name(key)}")
     return files
 
 

@@ -49,7 +49,7 @@ def must_keep_up(
     *,
     never: str = "the move never ends",
     enough: str = "the move can finish",
-    anyway: str = "start it",
+    anyway: str = "start the move",
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if kquota cannot check.
 

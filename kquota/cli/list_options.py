@@ -23,7 +23,9 @@ def names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
     """
     found = [name.strip() for text in texts or () for name in text.split(",")]
     if "" in found:
-        raise Invalid(f"{option} {','.join(texts or ())!r}: a name is empty")
+        raise Invalid(
+            f"{option} {','.join(texts or ())!r}: a name is empty. Write names joined by commas, for example a,b"
+        )
     return tuple(dict.fromkeys(found))
 
 
@@ -53,9 +55,9 @@ def topics_in(path: Path, option: str) -> list[Line]:
     where = f"{option} {name}"
     found = list(islice(naming.lines(_lines(text), where), MOST_TOPICS + 1))
     if not found:
-        raise Invalid(f"{where}: lists no topic")
+        raise Invalid(f"{where}: lists no topic. Write one topic on each line")
     if len(found) > MOST_TOPICS:
-        raise Invalid(f"{where}: lists more than {MOST_TOPICS:,} topics. Split it")
+        raise Invalid(f"{where}: lists more than {MOST_TOPICS:,} topics. Split the file")
     return found
 
 

@@ -22,7 +22,7 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
     """
     if texts and at.zookeeper is not None:
         raise Invalid(
-            "--gone: not needed with --zookeeper, because kquota restores throttles there without the broker. "
+            "--gone: not needed with --zookeeper, because kquota restores throttles in ZooKeeper without the broker. "
             "Leave out --gone"
         )
     return broker_ids(texts, "--gone")

@@ -88,7 +88,7 @@ def test_text_page_and_json_refuse_the_same_moves(case: Case, why: str | None) -
     found, told, page = answer.verdict.refused, json.loads(document(answer)), shown(case)
     assert told["refused"] == found
     assert bool(page.commands) is (why is None)
-    assert ("Do not run it" in page.text[""] or "can never finish" in page.text[""]) is (why is not None)
+    assert ("Do not start this move" in page.text[""] or "can never finish" in page.text[""]) is (why is not None)
     assert (found is None) is (why is None)
     if why is not None:
         assert (found or "").startswith(why)

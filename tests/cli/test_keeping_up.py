@@ -66,7 +66,7 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
             slower = kquota(*words)
             assert (slower.code, slower.out, desk.standing(topic)) == (1, "", before)
             assert "under this throttle the move never ends: broker 1 has" in slower.err
-            assert "To set it anyway, give --force" in slower.err
+            assert "To set the given throttle anyway, give --force" in slower.err
             assert kquota(*words, "--force").code == 0
         assert desk.run("--execute", plan, "--throttle", FAST).code == 0
         desk.moved(topic, (1, 3))

@@ -113,7 +113,10 @@ def test_the_summary_of_the_page() -> None:
     assert "The expected time is unknown" in unknown
     assert "kquota did not check whether the move can finish" in unknown
     impossible = shown(Case(throttle="8MB/s", nic="50MB/s", impact="10%"))
-    assert "Do not run it: no throttle is within the limits: the throttle must be at most 5 MB/s" in impossible.text[""]
+    assert (
+        "Do not start this move: no throttle is within the limits: the throttle must be at most 5 MB/s"
+        in impossible.text[""]
+    )
     assert impossible.commands == []
     assert "Nothing to copy" in shown(Case(links=())).text[""]
 
@@ -144,7 +147,7 @@ def test_uncertainty_and_disk_space() -> None:
     untold = "Disks are not checked on broker 3, because the source of sizes has no disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))
-    assert "Do not run it: the copies do not fit: broker 3 gets 91 MB (50 MB usable)" in full.text[""]
+    assert "Do not start this move: the copies do not fit: broker 3 gets 91 MB (50 MB usable)" in full.text[""]
     assert full.commands == []
     assert {50 * MB, 91 * MB} <= set(full.values["Brokers before and after"])
 

@@ -148,11 +148,11 @@ def test_a_quota_that_no_row_can_meet_is_reported(quota: tuple[str, str], column
 WRONG = {
     "an old client, and no quota on mutations": (
         ("--permissive", "--producer-byte-rate", "1MB/s", "--trace", "x"),
-        "--permissive has no effect without --controller-mutation-rate\n",
+        "--permissive has no effect without --controller-mutation-rate. Leave out --permissive\n",
     ),
     "topics of an old client, and no quota": (
         ("--permissive", "--topics", "3"),
-        "--permissive has no effect without --controller-mutation-rate or --within\n",
+        "--permissive has no effect without --controller-mutation-rate or --within. Leave out --permissive\n",
     ),
     "byte rates of topics": (("--topics", "3", "--producer-byte-rate", "1MB/s"), "Leave out the byte rate"),
     "no quota": (

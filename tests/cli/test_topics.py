@@ -109,7 +109,8 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     fewer = desk.run("--alter", "--topic", one, "--partitions", "2")
     assert (fewer.code, fewer.err) == (
         1,
-        f"kquota: error: topic {one} has 3 partitions, and Kafka cannot reduce them to 2. Nothing was sent\n",
+        f"kquota: error: topic {one} has 3 partitions, and Kafka cannot reduce them to 2. Nothing was sent. "
+        "Give at least 3\n",
     )
     assert desk.run("--delete", "--topic", one).code == 0
     until(lambda: desk.names() == [], "the topic is deleted")
@@ -273,7 +274,7 @@ WRONG = {
         "write broker ids, for example 1:2,2:3",
     ),
     "a config of bytes": (("--create", "--topic", "a", "--config", "x=\udcff"), "--config 'x': not valid UTF-8"),
-    "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': not in the form KEY=VALUE"),
+    "a config": (("--create", "--topic", "a", "--config", "x"), "--config 'x': not a valid config. Write KEY=VALUE"),
     "another action's": (("--list", "--partitions", "3"), 'can\'t be used with action "[list]"'),
     "ZooKeeper": (("--list", "--zookeeper", "z:2181"), "bypass the controller mutation quota (KIP-599)"),
     "no time": (("--delete", "--topic", "a", "--timeout", "soon"), "--timeout 'soon' is not a positive number"),
@@ -331,5 +332,8 @@ def test_without_partitions_a_file_cannot_grow_topics(tmp_path: Path) -> None:
 def test_a_topic_that_a_file_lists_with_two_numbers_does_not_grow(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("orders 12\nclicks 3\norders 24\n")
     ran = kquota("topics", *NOWHERE, "--alter", "--from-file", str(tmp_path / "t"))
-    wanted = "kquota: error: topic orders is listed twice, with 12 and 24 partitions. Nothing was sent\n"
+    wanted = (
+        "kquota: error: topic orders is listed twice, with 12 and 24 partitions. Nothing was sent. "
+        "List the topic once\n"
+    )
     assert (ran.code, ran.out, ran.err) == (1, "", wanted)

@@ -49,7 +49,7 @@ def test_a_kill_leaves_the_history_unchanged_and_the_next_run_continues(tmp_path
     assert (ran.code, ran.out) == (0, rolled)
     assert ran.err == (
         f"kquota: starting Spark ...\nkquota: wrote 6,000 rows from 3 snapshots of c to {batch}\n"
-        "kquota: compacted snapshots that can be deleted: 2 (all except the newest of each cluster)\n"
+        "kquota: snapshot files that you can delete after this compaction: 2 (all except the newest of each cluster)\n"
     )
     late = snapshot(folder, -1, [row(1, "t", 0, 5)])
     after = facts(folder)

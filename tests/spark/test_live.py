@@ -78,7 +78,7 @@ def test_a_dead_broker_and_an_unknown_topic_are_refused_at_once(
     assert (unknown.code, unknown.out, unknown.err) == (
         1,
         "",
-        "kquota: error: no live broker reports a replica of 1 partition of the plan: no-such-0. Correct the plan, or "
+        "kquota: error: plan: 1 partition has no replica on a live broker (no-such-0). Correct the plan, or "
         "repair the brokers\n",
     )
 

@@ -74,7 +74,10 @@ def _burst(burst: float | None, rate: float | None) -> str:
     example. Otherwise, it has a rate for Kafka's default windows if `rate` is None, or the number of windows for
     `rate`.
     """
-    set_windows = "Set the last two in the properties of every controller, or of every broker with ZooKeeper"
+    set_windows = (
+        "Set the controller.quota.window configs in the properties of every controller, or of every broker with "
+        "ZooKeeper"
+    )
     if burst is None:
         example = "a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)"
         return f"{set_windows}: for example, {example}"

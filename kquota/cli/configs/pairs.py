@@ -38,7 +38,7 @@ def pairs(text: str) -> Mapping[str, str]:
         key, value = (side.strip(_JAVA_TRIMS) for side in sides)
         _must_be_a_key(key, "--add-config")
         if key in found:
-            raise Invalid(f"--add-config: {key} is given twice")
+            raise Invalid(f"--add-config: {key} is given twice. Give each key once")
         found[key] = value.replace("[", "").replace("]", "").strip(_JAVA_TRIMS)
     if not found:
         raise Invalid(f"--add-config: {_FORMAT}. The list is empty")
@@ -54,10 +54,10 @@ def pairs_in(path: Path) -> Mapping[str, str]:
     for key, value in entries(path, "--add-config-file"):
         _must_be_a_key(key, "--add-config-file")
         if key in found:
-            raise Invalid(f"--add-config-file: {path}: {key} is given twice")
+            raise Invalid(f"--add-config-file: {path}: {key} is given twice. Give each key once")
         found[key] = value
     if not found:
-        raise Invalid(f"--add-config-file: {path} contains no config")
+        raise Invalid(f"--add-config-file: {path} contains no config. Write each config as KEY=VALUE")
     return found
 
 
@@ -71,7 +71,7 @@ def keys(texts: Iterable[str]) -> tuple[str, ...]:
         for key in named:
             _must_be_a_key(key, "--delete-config")
             if key in found:
-                raise Invalid(f"--delete-config: {key} is given twice")
+                raise Invalid(f"--delete-config: {key} is given twice. Give each key once")
             found.append(key)
     return tuple(found)
 

@@ -139,7 +139,7 @@ def _kind(options: LeaderElectionOptions) -> ElectionType:
 def _rules(options: LeaderElectionOptions) -> BatchRules:
     for name in ("pause", "settle"):
         if options.batch is None and getattr(options, name) is not None:
-            raise Invalid(f"--{name} needs --batch")
+            raise Invalid(f"--{name} needs --batch. Give both, or leave out --{name}")
     given = {
         name: duration(text, f"--{name}")
         for name in ("pause", "settle")

@@ -14,8 +14,8 @@ from kquota.cli.engine_options import SparkOptions
 from kquota.cli.options import Only, Output, OutputFormat, flag, value
 
 EPILOG: Final = """The name of a snapshot file contains its cluster and its time, so the snapshots of a cron job can
-share one folder. --compact prints the compacted snapshots that you can delete: all except the
-newest of each cluster.
+share one folder. --compact prints the snapshot files that you can delete afterwards: all compacted ones
+except the newest of each cluster.
 
 Examples:
   kquota log-dirs --bootstrap-server localhost:9092 --describe --topic-list orders,payments

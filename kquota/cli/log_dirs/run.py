@@ -90,7 +90,7 @@ def run(options: LogDirsOptions) -> Answer:
             raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")
         return compacted(options.compact, engine(options.spark, {}))
     if options.spark.conf:
-        raise Invalid("--conf needs --compact, because only --compact uses Spark")
+        raise Invalid("--conf needs --compact, because only --compact uses Spark. Leave out --conf")
     topics = None if options.topic_list is None else names([options.topic_list], "--topic-list")
     wanted = None if options.broker_list is None else broker_ids([options.broker_list], "--broker-list")
     with world.log_dirs(world.where(options.connection)) as cluster:
@@ -159,7 +159,9 @@ def compacted(directory: Path, engine: Engine) -> Lines:
             f"still have all snapshots, you can instead delete {directory / 'rolled'} and run the same command again"
         )
     free = local_files.spent_snapshots(directory, found.held)
-    note = f"compacted snapshots that can be deleted: {len(free)} (all except the newest of each cluster)"
+    note = (
+        f"snapshot files that you can delete after this compaction: {len(free)} (all except the newest of each cluster)"
+    )
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 
 

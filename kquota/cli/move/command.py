@@ -62,7 +62,7 @@ WATCH_EPILOG: Final = """Without PLAN or --run, kquota watches all open runs, an
 
 Exit codes: 0 if the moves have ended; 8 if they are running (--once), their throttle is still set, their run is still
 open, or a run cannot be read; 1 if they have ended, but replicas are not those of the plan. If a throttle is still set
-or a run still open, a finding has the next command.
+or a run is still open, the last finding shows the next command.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092

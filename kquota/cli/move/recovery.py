@@ -118,7 +118,7 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
                 else "Nothing was written"
             )
             raise Conflict(
-                f"run {unseen[0]}: it was not shown before the confirmation. {took}. Run the command again to see it"
+                f"run {unseen[0]} was not shown before the confirmation. {took}. Run the command again to see this run"
             )
         for each in chosen:
             # Read the record again, because the previous run may have ended and passed its rates on to this run.

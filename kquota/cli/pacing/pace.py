@@ -56,7 +56,9 @@ class PaceRules:
             return protection.bounds_of(throttle, self.bounds)[0]
         if self.days is not None:
             if throttle is not None:
-                raise Invalid("--throttle: --between has the throttle for every time of day. Leave out one of them")
+                raise Invalid(
+                    "--throttle: --between already sets the throttle for every time of day. Leave out one of them"
+                )
             return self.days.at(datetime.now().astimezone().time())
         if throttle is None:
             raise Invalid("--deadline: the throttle at the start of the move is missing. Give --throttle RATE")

@@ -163,13 +163,15 @@ def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
 
 
 def _listed_twice(topic: str, one: int, other: int) -> Refused:
-    return Refused(f"topic {topic} is listed twice, with {one} and {other} partitions. Nothing was sent")
+    return Refused(
+        f"topic {topic} is listed twice, with {one} and {other} partitions. Nothing was sent. List the topic once"
+    )
 
 
 def _config(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise Invalid(f"--config {text!r}: not in the form KEY=VALUE")
+        raise Invalid(f"--config {text!r}: not a valid config. Write KEY=VALUE")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -216,12 +218,13 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
     for topic, (now, total) in wanted.items():
         if total < now:
             raise Refused(
-                f"topic {topic} has {now} partitions, and Kafka cannot reduce them to {total}. Nothing was sent"
+                f"topic {topic} has {now} partitions, and Kafka cannot reduce them to {total}. Nothing was sent. Give "
+                f"at least {now}"
             )
         if assigned is not None and len(assigned) != total:
             raise Invalid(
                 f"--replica-assignment lists {counted(len(assigned), 'partition')}, but topic {topic} would have "
-                f"{total}"
+                f"{total}. List the brokers of every partition"
             )
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():

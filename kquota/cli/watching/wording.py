@@ -163,7 +163,8 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return f"See the throttle of the topic: {_of_topic('throttle show', partition)}"
         case CaughtReplica(partition=partition):
             fix = suggested("throttle doctor --fix")
-            return f"Remove the entries that no run holds: {fix}. See all: {_of_topic('throttle show', partition)}"
+            show = _of_topic("throttle show", partition)
+            return f"Remove the entries that no run holds: {fix}. See the lists of the topic: {show}"
         case ThrottleLeft(run=run):
             return _verify(named, "Restore the throttle" if run is None else "End the run and restore its throttle")
         case RunOpen(run=run):

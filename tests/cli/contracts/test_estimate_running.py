@@ -47,8 +47,8 @@ SKIPPING: dict[str, tuple[dict[int, str], float, str]] = {
     "one broker does": (
         {1: "true", 2: "false", 3: "false"},
         1.0,
-        f"kquota: note: {SKIPS_TIERED} is set on 1 of 3 brokers, where new replicas of tiered topics copy less: bytes "
-        "and time are upper bounds\n",
+        f"kquota: note: {SKIPS_TIERED} is set on 1 of 3 brokers. New replicas of tiered topics copy less there, "
+        "so bytes and time are upper bounds\n",
     ),
     "no broker does": ({1: "false", 2: "false", 3: "false"}, 1.0, ""),
 }

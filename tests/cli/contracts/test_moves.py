@@ -244,7 +244,7 @@ def test_an_abort_undoes_only_the_run_that_was_shown(
     monkeypatch.setattr(confirmation, "has_terminal", lambda: True)
     monkeypatch.setattr(sys, "stdin", Slow())
     ran = kquota_here("move", "abort", *BROKER.split())
-    assert (ran.code, "it was not shown before the confirmation. Nothing was written" in ran.err) == (another, another)
+    assert (ran.code, " was not shown before the confirmation. Nothing was written" in ran.err) == (another, another)
     assert ("nothing to abort" in ran.err) is not another
     assert (TopicPartition("payments", 0) in house.cluster.snapshot(()).running) is another
 
@@ -270,6 +270,6 @@ def test_an_abort_that_waits_for_the_lock_does_not_undo_a_run_that_begins_meanwh
     monkeypatch.setattr(confirmation, "has_terminal", lambda: True)
     monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
     ran = kquota_here("move", "abort", *BROKER.split())
-    assert (ran.code, "it was not shown before the confirmation. Nothing was written" in ran.err) == (1, True), ran
+    assert (ran.code, " was not shown before the confirmation. Nothing was written" in ran.err) == (1, True), ran
     assert "abort?" not in ran.whole_err
     assert set(house.cluster.snapshot(()).running) == {TopicPartition("orders", number) for number in (0, 1)}

@@ -60,12 +60,12 @@ def run_of(house: InMemory) -> str:
 SET = "throttle set {broker} --throttle 300kB/s --sample 0 "
 GATED = {
     # The command, and the words of its refusal.
-    "execute": ("reassign {file} --execute --additional --throttle 300kB/s", "the move never ends", "start it"),
-    "the plan of a run": (SET + "--reassignment-json-file {file}", "the move never ends", "set it"),
-    "a run": (SET + "--run {run}", "the move never ends", "set it"),
-    "its topic": (SET + "--topic orders", "a running move never ends", "set it"),
-    "its brokers": (SET + "--all-brokers", "a running move never ends", "set it"),
-    "the side of one broker": (SET + "--leader --broker 1", "a running move never ends", "set it"),
+    "execute": ("reassign {file} --execute --additional --throttle 300kB/s", "the move never ends", "start the move"),
+    "the plan of a run": (SET + "--reassignment-json-file {file}", "the move never ends", "set the given throttle"),
+    "a run": (SET + "--run {run}", "the move never ends", "set the given throttle"),
+    "its topic": (SET + "--topic orders", "a running move never ends", "set the given throttle"),
+    "its brokers": (SET + "--all-brokers", "a running move never ends", "set the given throttle"),
+    "the side of one broker": (SET + "--leader --broker 1", "a running move never ends", "set the given throttle"),
 }
 
 
@@ -95,7 +95,7 @@ def test_a_returning_broker_gets_a_rate_that_it_can_follow(busy: InMemory) -> No
         refused = run(words)
         assert (refused.code, refused.out, busy.cluster.configs) == (1, "", {})
         assert "under this throttle broker 2 never catches up: broker " in refused.err
-        assert ", broker 2 can catch up. To set it anyway, give --force" in refused.err
+        assert ", broker 2 can catch up. To set the given throttle anyway, give --force" in refused.err
     assert run(f"{asked} --force").code == 8
     assert busy.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] == "300000"
     # The replica is in sync again, so the next check, for example from cron, restores the throttle.

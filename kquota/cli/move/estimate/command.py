@@ -71,7 +71,7 @@ class EstimateOptions:
         value(
             "history",
             "PATH",
-            "Write rates, and sizes if no other source is given, from snapshots: a file, glob or folder, repeatable.",
+            "Snapshots for write rates, and for sizes if no other source is given. File, glob or folder; repeatable.",
         ),
     ] = None
     history_window: Annotated[
@@ -88,7 +88,7 @@ class EstimateOptions:
             "Write rate of a broker, repeatable; or a file with write rates: CSV, JSON or a Prometheus query result.",
         ),
     ] = None
-    sample: Annotated[str, value("sample", "SECONDS", "Time to measure write rates on the live cluster.")] = "3"
+    sample: Annotated[str, value("sample", "TIME", "Time to measure write rates on the live cluster.")] = "3s"
     assume_size: Annotated[
         str | None,
         value("assume-size", "SIZE", "Size to assume for partitions that have no known size, for example 10GB."),

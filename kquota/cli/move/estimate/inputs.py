@@ -17,7 +17,7 @@ from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.cli.options import option_name
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused
 from kquota.list_text import few, joined, named_brokers
-from kquota.measure import byte_size, counted, duration
+from kquota.measure import agreeing, byte_size, counted, duration
 from kquota.pace.disk_space import Volume
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.enforcement import enforcement as of_brokers
@@ -304,8 +304,8 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
         raise Refused(
-            f"no live broker reports a replica of {counted(len(unknown), 'partition')} of the plan: {few(unknown, 5)}. "
-            "Correct the plan, or repair the brokers"
+            f"plan: {agreeing(len(unknown), 'partition', 'has', 'have')} no replica on a live broker "
+            f"({few(unknown, 5)}). Correct the plan, or repair the brokers"
         )
 
 
@@ -327,7 +327,7 @@ def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):
         say(
-            f"note: {SKIPS_TIERED} is set on {skipping} of {len(settings)} brokers, where new replicas of tiered "
-            "topics copy less: bytes and time are upper bounds"
+            f"note: {SKIPS_TIERED} is set on {skipping} of {len(settings)} brokers. New replicas of tiered topics "
+            "copy less there, so bytes and time are upper bounds"
         )
     return 0 < skipping == len(settings)

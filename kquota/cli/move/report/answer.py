@@ -197,7 +197,7 @@ class RunReport(Answer):
     @property
     def not_kept(self) -> str:
         """The number of dropped changes, as a line for people."""
-        return f"The record does not keep {counted(self.changes_dropped, 'more change')} between these"
+        return f"The record left out {counted(self.changes_dropped, 'more change')} between these"
 
     def text(self) -> Iterator[str]:
         one = self.summary

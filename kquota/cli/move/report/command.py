@@ -24,7 +24,9 @@ class ReportOptions:
     """Show how a run went: its expected and actual time, and its throughput. Without RUN, list the runs on record."""
 
     connection: Recorded
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Id of a run, as the list shows it.")] = None
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Id of a run, as `kquota move report` lists it.")
+    ] = None
     report: Annotated[
         Path | None, value("report", "FILE", "Also write the report of RUN as an HTML page with plots.")
     ] = None

@@ -145,7 +145,7 @@ def prometheus(given: AdviseOptions) -> str:
             f"{suggested('quota top --metrics URL --snapshot DIR')} fills"
         )
     if given.compact and not given.usage:
-        raise Invalid("--compact needs --usage DIR")
+        raise Invalid("--compact needs --usage DIR. Give both, or leave out --compact")
     return "" if given.usage or given.trace else found or ""
 
 

@@ -217,7 +217,7 @@ def _conclusion(load: Load, found: Verdict) -> str:
         )
     if load.kind is Kind.PRODUCE and found is Verdict.NOT_REACHED and load.limit is not None:
         least = human_rate(load.limit * len(load.leaders))
-        return f"{_SAYS[found]} To reach the quota, give --produce more than {least}."
+        return f"{_SAYS[found]} To reach the quota, give a --produce rate above {least}."
     return _SAYS[found]
 
 

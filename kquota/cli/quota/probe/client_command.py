@@ -127,7 +127,7 @@ def must_run(command: str) -> None:
     """
     if BOOTSTRAP not in command:
         raise Invalid(
-            f"--client-command: {BOOTSTRAP} is missing ({command!r}). Give it instead of the broker's address"
+            f"--client-command: {BOOTSTRAP} is missing ({command!r}). Write {BOOTSTRAP} instead of the broker's address"
         )
     program = words(command, "", "")[0]
     if shutil.which(program) is None:

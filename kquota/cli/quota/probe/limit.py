@@ -111,8 +111,8 @@ def _lines(found: Limit) -> Iterator[str]:
     heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
     yield from aligned(list(rows.values()), heads)
     yield ""
-    yield "The column of an operation has the 95th percentile of its response times. The"
-    yield "next column, seen, has the time until all brokers showed the last result."
+    yield "Each operation has two columns: the 95th percentile of its response times, and"
+    yield "(seen) the time until all brokers showed the last result."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")

@@ -55,7 +55,7 @@ def asked(given: ProbeOptions) -> AskedLoad:
             f" (given: {' and '.join(map(option_name, named)) or 'none'})"
         )
     if not given.find_limit and (given.tenants != 1 or given.overcommit != 1):
-        raise Invalid("--tenants and --overcommit have an effect only with --find-limit")
+        raise Invalid("--tenants and --overcommit have an effect only with --find-limit. Leave them out")
     _must_have_effect(given, named[0])
     ladder.must_divide(given.tenants, given.overcommit)
     if given.user == "":
@@ -84,4 +84,4 @@ def _must_have_effect(given: ProbeOptions, load: str) -> None:
     }
     for name, loads in takes.items():
         if load not in loads and getattr(given, name) != getattr(unsaid, name):
-            raise Invalid(f"{option_name(name)} has no effect with {option_name(load)}")
+            raise Invalid(f"{option_name(name)} has no effect with {option_name(load)}. Leave out {option_name(name)}")

@@ -123,7 +123,7 @@ class SimulateOptions:
         value(
             "trace",
             "FILE",
-            "File or glob with ms, and bytes, thread_ms or mutations of each request, as CSV or JSON lines. "
+            "File or glob of requests, as CSV or JSON lines. Each row has ms, and bytes, thread_ms or mutations. "
             "Repeatable.",
         ),
     ] = None

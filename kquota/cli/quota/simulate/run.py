@@ -96,12 +96,14 @@ def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
     }
     for name, found in useless.items():
         if found:
-            raise Invalid(f"{name} has no effect with {load}")
+            raise Invalid(f"{name} has no effect with {load}. Leave out {name}")
     if given.thread_time is not None and held.limit(Model.SHARE) is None:
-        raise Invalid("--thread-time has no effect without --request-percentage")
+        raise Invalid("--thread-time has no effect without --request-percentage. Give both, or leave out --thread-time")
     if given.permissive and held.limit(Model.BUCKET) is None and given.within is None:
         alternative = " or --within" if deploys else ""
-        raise Invalid(f"--permissive has no effect without --controller-mutation-rate{alternative}")
+        raise Invalid(
+            f"--permissive has no effect without --controller-mutation-rate{alternative}. Leave out --permissive"
+        )
 
 
 def _deployed(given: SimulateOptions, held: Quotas) -> Answer:

@@ -34,7 +34,7 @@ def run(options: DoctorOptions) -> Examination:
         ("--dry-run", options.dry_run),
     ):
         if given and not options.fix:
-            raise Invalid(f"{option} needs --fix")
+            raise Invalid(f"{option} needs --fix. Give both, or leave out {option}")
     asks = options.fix and not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()

@@ -112,7 +112,12 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
     ]
     never, enough = f"broker {broker} never catches up", f"broker {broker} can catch up"
     must_keep_up(
-        ports.log_dirs, PacedCopies(moves=moving, partitions=late), rate, never=never, enough=enough, anyway="set it"
+        ports.log_dirs,
+        PacedCopies(moves=moving, partitions=late),
+        rate,
+        never=never,
+        enough=enough,
+        anyway="set the given throttle",
     )
 
 

@@ -34,7 +34,7 @@ from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
 from kquota.throttle.wanted import LISTS, RATES
 
-_ANYWAY: Final = "set it"
+_ANYWAY: Final = "set the given throttle"
 _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 
@@ -100,11 +100,13 @@ def _check(asked: _Asked, options: SetOptions) -> None:
             "of a move can also have --broker"
         )
     if not (asked.selects or of_run) and asked.sides:
-        raise Invalid("--leader and --follower do not apply to --recovering")
+        raise Invalid("--leader and --follower do not apply to --recovering. Leave them out")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
-        raise Invalid("--topic cannot be combined with --all-topics, nor --broker with --all-brokers")
+        raise Invalid(
+            "--topic cannot be combined with --all-topics, nor --broker with --all-brokers. Leave out one of them"
+        )
     if options.once and options.recovering is None:
-        raise Invalid("--once needs --recovering")
+        raise Invalid("--once needs --recovering. Give both, or leave out --once")
     if asked.rate is None and (not asked.selects or of_run or asked.brokers or asked.all_brokers):
         raise Invalid("the rate is missing. Give --throttle RATE")
 
