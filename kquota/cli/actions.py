@@ -23,8 +23,8 @@ class With:
     def __init__(
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
-        """With `required`, each of these actions needs this option or the option `unless`. Without `zookeeper`, the
-        option does not work with --zookeeper.
+        """If `required` is true, each of these actions needs this option, or the option `unless` instead. If
+        `zookeeper` is false, the option does not work with --zookeeper.
         """
         self.actions = actions
         self.required = required
@@ -43,7 +43,7 @@ def rules(kind: type[Any]) -> Mapping[str, With]:
 
 
 def is_given(options: object, option: str) -> bool:
-    """True if the user gave the option."""
+    """True if the user gave the option. The default of the option must be None or False."""
     value = getattr(options, option.replace("-", "_"))
     return value is not None and value is not False
 

@@ -12,7 +12,7 @@ UNKNOWN: Final = "unknown"
 
 
 def rate_or_unknown(rate: float | None) -> str:
-    """Format bytes per second for people.
+    """Format bytes per second for people. None becomes `unknown`.
 
     >>> rate_or_unknown(0), rate_or_unknown(None)
     ('0 B/s', 'unknown')
@@ -21,7 +21,7 @@ def rate_or_unknown(rate: float | None) -> str:
 
 
 def rates_or_unknown(*rates: float | None) -> tuple[str, ...]:
-    """Format the rates of one sentence for people, like `human_rates`. None becomes `unknown`.
+    """Format the rates of one sentence, in bytes per second, like `human_rates`. None becomes `unknown`.
 
     >>> rates_or_unknown(10_000_000, None, 10_000_400)
     ('10 MB/s', 'unknown', '10.0004 MB/s')

@@ -87,7 +87,7 @@ def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect
 
 
 def filled(options: type[Any], given: Mapping[str, object]) -> Any:
-    """Return an instance of the options dataclass with the given values."""
+    """Return an instance of the options dataclass with the given values. Other fields keep their defaults."""
     values: dict[str, object] = {}
     for field in fields(options):
         hint = hints(options)[field.name]

@@ -39,8 +39,8 @@ _running: Final[list[_Command]] = []
 
 @contextmanager
 def during(options: Any) -> Iterator[None]:
-    """Until the block ends, make `names` and the confirmations apply to a command with these options, if it writes to a
-    cluster.
+    """Make `names` and the confirmations apply to the command with these options, until the block ends. They do not
+    apply to a command that does not write to a cluster.
     """
     if isinstance(options, WritingOptions) and options.writes:
         _running.append(_Command(options=options, agreed=options.agreed))
@@ -51,7 +51,11 @@ def during(options: Any) -> Iterator[None]:
 
 
 def must_be_possible(at: Where) -> None:
-    """Raise Invalid if config.toml requires a confirmation that cannot be given. The check needs no connection."""
+    """Raise Invalid if config.toml requires a confirmation, but the command has --quiet or no terminal.
+
+    No confirmation is required if the command does not write, or if an option such as --yes already agrees. The check
+    needs no connection.
+    """
     if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):
         why = "does not work with --quiet" if is_quiet() else "needs a terminal"
         raise Invalid(

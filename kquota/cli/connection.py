@@ -168,8 +168,9 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """Return the login files. --command-config is also valid over ZooKeeper, because kquota then reads a shared record
-    from the brokers. Raises Invalid for a ZooKeeper file without ZooKeeper.
+    """Return the login files, by field of `Where`. Raises Invalid for a file with ZooKeeper's login without ZooKeeper.
+
+    --command-config is also valid over ZooKeeper, because kquota can read a shared record from the brokers.
     """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:

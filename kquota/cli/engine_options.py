@@ -1,4 +1,4 @@
-"""Options of commands with a Spark job: where the job runs, and whether errors show details."""
+"""Options of commands with a Spark job, and the engine that they select."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _debug(value: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Where the job of a command runs, its Spark settings, and whether errors show details."""
+    """The options for a Spark job: the cluster or server that runs it, its settings, and details of errors."""
 
     master: Annotated[
         str | None,

@@ -68,7 +68,9 @@ def _printable_columns(line: str) -> str:
 
 
 def document(answer: Writable) -> str:
-    """Return one JSON document for scripts. Escape control characters, because a name must not control a terminal."""
+    """Return one JSON document for scripts, with escaped control characters, because a name must not control a
+    terminal.
+    """
     written = answer.document()
     if not written.isascii() or "\x7f" in written:
         written = _UNUSUAL.sub(_escaped, written)
@@ -88,7 +90,8 @@ def table(answer: Writable) -> str:
 
 
 def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
-    r"""Return the document with a final newline. None becomes `\N`, and control characters become Python's escapes.
+    r"""Return the document with a final newline. None becomes `\N`. Backslashes are doubled, and control characters
+    become Python's escapes.
 
     >>> tab_separated(["user", "key"], [["a\tb", "k"], [None, "k"]])
     'user\tkey\na\\tb\tk\n\\N\tk\n'

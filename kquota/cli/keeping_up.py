@@ -1,6 +1,6 @@
 """The check before a command sets a throttle without --force: copies must be faster than the writes to them.
 
-Also the reason why a move can never finish, as text for an estimate of the move and for the refusal to start it.
+The module also describes why a move can never finish, for an estimate of the move and for the refusal to start it.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ def never_because(judged: Pace | Waves) -> str:
 
 
 def throttle_needed(judged: Pace | Waves) -> str:
-    """Return the throttle that a move needs to finish, as text, for example `above 6 MB/s`."""
+    """Return the throttle that a move needs to finish, as text, for example `above 6 MB/s`.
+
+    If some rates are unknown, the text is `well above` and the throttle that the bottleneck needs.
+    """
     needed = rates_of(judged)[1]
     return f"above {needed}" if judged.least_throttle is not None else f"well above {needed}"
 

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:
-    """Write the replicas of all log dirs as one snapshot file.
+    """Write the replicas of all log dirs as one snapshot file, and return its path.
 
     Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
     """

@@ -93,7 +93,7 @@ class MetricsFile:
         return cluster, values
 
     def write(self, cluster: str, values: Mapping[str, float | None], code: int) -> None:
-        """Replace the file after a success. Raises Refused if it cannot be written."""
+        """Replace the file after a success. `code` is the exit code. Raises Refused if the file cannot be written."""
         now = datetime.now(UTC).timestamp()
         self._replace(exposition(cluster, {**values, LAST_SUCCESS: now, EXIT_CODE: code}))
 
@@ -121,7 +121,10 @@ class MetricsFile:
 
 
 def opened(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Invalid if kquota cannot write it, or if another program wrote it."""
+    """Return the file of --textfile, and warn if the previous file is damaged.
+
+    Raises Invalid if kquota cannot write the file, or if another program wrote it.
+    """
     path = asked.textfile.absolute()
     return MetricsFile(
         path=path, at=world.where(asked.connection), state_dir=asked.state_dir, before=_checked(path, datetime.now(UTC))

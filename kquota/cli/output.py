@@ -51,7 +51,7 @@ def each(form: Form) -> Form:
 
 
 def moment(time: datetime) -> str:
-    """Return a date and time in UTC as text."""
+    """Return a date and time in UTC as text, for example `2026-01-31 12:00:00Z`."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
@@ -70,9 +70,9 @@ class Answer(Part):
     """The result of a command. The fields of a subclass that are not `hidden` are the JSON document.
 
     `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON, TSV and --quiet,
-    because the text already contains them. `closing_notes` come after stdout, for example a summary. `code` is the exit
-    code. With `interim`, the text shows this answer, but JSON and TSV omit it, for example because another answer
-    follows.
+    because the text already contains them. `closing_notes` come after stdout, for example a summary. --quiet omits
+    them. `code` is the exit code. With `interim`, the text shows this answer, but JSON and TSV omit it, for example
+    because another answer follows.
     """
 
     VERSION: ClassVar[int | None] = 1
@@ -132,8 +132,8 @@ class Lines(Answer):
 
 
 def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
-    """Print what a command returned, and return its exit code, which is that of the last answer of a generator. A
-    generator is closed if printing fails.
+    """Print the answer of a command, or each answer of a generator. Return the exit code of the last answer, or 0
+    without answers. The generator is closed if printing fails.
 
     With `quiet`, stdout is empty, and stderr has only messages that need action. Generators ignore `quiet`.
     """

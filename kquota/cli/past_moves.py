@@ -97,7 +97,10 @@ def keep_start(
 
 
 def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
-    """Record the result of a check and the readings of `watch`. The check began at `began` and has just ended."""
+    """Record the result of a check and the readings of `watch`, if the check found a run.
+
+    The check began at `began` and has just ended.
+    """
     run = found.run
     if run is None:
         return
@@ -129,7 +132,7 @@ def _keep_course(stage: move_stores.Stage, run: Run, found: Verification, watch:
 
 
 def with_readings(run: Run, watch: MoveWatch | None) -> Run:
-    """Return the run with the readings of `watch` in its course. Nothing is written."""
+    """Return the run with the readings of `watch` in its course, or unchanged without `watch`. Nothing is written."""
     if watch is None:
         return run
     readings, brokers = watch.course(run.id)

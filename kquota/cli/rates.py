@@ -27,8 +27,10 @@ def throttle(text: str, option: str) -> ByteRate:
 
 
 def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
-    """Warn if `rate` is probably too low. `text` is the rate as typed, and `given` is the same text after the name of
-    its option or key. `what` is the word for the rate in the warning.
+    """Warn if `rate`, in bytes per second, is probably too low.
+
+    `text` is the rate as typed, and `given` is the same text after the name of its option or key. `what` is the word
+    for the rate in the warning.
     """
     bare = text.strip()
     if bare.isdigit() and rate < _BARE:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """The log dirs of `brokers` with the replicas of `topics` (None means all), and the time at which the sizes were
-    read.
+    """The log dirs of `brokers` with the replicas of `topics` (None means all).
+
+    `at` is the time at which the sizes were read, in seconds of `time.monotonic`.
     """
 
     brokers: Collection[BrokerId]

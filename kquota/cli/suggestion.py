@@ -30,7 +30,7 @@ _given: Final[dict[str, str]] = {}
 
 @contextmanager
 def of_one_command() -> Iterator[None]:
-    """Until the block ends, suggested commands get the connection options of the running command."""
+    """When the block ends, forget the options that `remember` keeps."""
     try:
         yield
     finally:
@@ -48,8 +48,9 @@ def remember(options: Any) -> None:
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the whole command in backquotes. `command` is the part after `kquota`, without connection options, for
-    example `move resume --run ID`.
+    """Return the whole command in backquotes, with the options that `remember` keeps and that this command takes.
+
+    `command` is the part after `kquota`, without connection options, for example `move resume --run ID`.
     """
     words = command.split(" ")
     commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}

@@ -28,7 +28,8 @@ class TimedOut(BaseException):
 
 
 def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
-    """Do the work of a command with these options, and return its exit code.
+    """Do the work of a command with these options, and return its exit code. With `quiet`, return 75 instead of raising
+    Busy.
 
     Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after
     --timeout. After the work, raises Unreachable or Refused if the metrics cannot be read or written.

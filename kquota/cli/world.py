@@ -154,7 +154,8 @@ UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
 
 
 def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
-    """Return a reader of the exporters in `metrics` (URLs separated by commas), or of a Prometheus server.
+    """Return a reader of the exporters in `metrics` (URLs separated by commas). If `metrics` is None, return a reader
+    of the Prometheus server, which must be given.
 
     Raises Invalid for an invalid URL, and Refused if the parser of the exporters' text format is not installed.
     """
@@ -222,9 +223,10 @@ BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 def broker_settings(
     at: Where, brokers: Iterable[int] | None = None, what: str = "the brokers' settings for throttles"
 ) -> BrokerSettings:
-    """Return the configs of these brokers, or of each live broker if `brokers` is None.
+    """Return the configs of these brokers, or of each live broker if `brokers` is None. A value that a broker does not
+    report is None.
 
-    If kquota cannot read the configs, warn that `what` are unknown, and return none of them.
+    If kquota cannot read the configs, warn that `what` are unknown, and return an empty mapping.
     """
     from kquota.settings.resource import BROKERS, Resource
 
@@ -309,7 +311,7 @@ def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
-    """Return the file with the cached names that completions offer for the cluster `named` by options."""
+    """Return the file with the cached names that completions offer. `named` has the options that name the cluster."""
     from kquota.stores.state.completion import CompletionFile
 
     return CompletionFile(folders.cache(os.environ) / "completion", named)

@@ -136,7 +136,7 @@ class Load:
 
 def warm(window_seconds: int | None) -> float:
     """Return the seconds until a quota with this window is in its steady state. None means Kafka's default window."""
-    return _WINDOWS * (SAMPLES * SAMPLE_MS / 1_000 if window_seconds is None else window_seconds)
+    return _WINDOWS * (SAMPLES * SAMPLE_MS / 1_000 if window_seconds is None else float(window_seconds))
 
 
 def seconds(given: float | None, otherwise: float) -> float:

@@ -95,7 +95,7 @@ def test_a_list_that_another_tool_fills_between_waves_ends_the_wait(world: World
     big(world)
     world.clock = Ticks(lambda seconds: wait(world, seconds, FULL))
     with pytest.raises(
-        Incomplete, match=r"no room for another entry.* partitions? (is|are) not submitted yet; .* resu"
+        Incomplete, match=r"no room for another entry.* partitions? (is|are) not submitted yet\. .* resu"
     ):
         world.execute(BIG_PLAN)
     (run,) = world.runs.unfinished()

@@ -38,7 +38,9 @@ def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
 
 
 def _credentials(scram: Scram | None) -> JsonObject | None:
-    """Return the SCRAM credentials. `iterations` is null if the connection does not report the number of iterations."""
+    """Return the SCRAM credentials, or None if they were not requested. `iterations` is null if the connection does not
+    report the number of iterations.
+    """
     if scram is None:
         return None
     credentials = ((user, *one) for user, found in scram.items() for one in found.items())
@@ -221,7 +223,7 @@ def absence(resource: Resource) -> str:
 
 
 def shown_value(entry: Entry) -> str:
-    """Return the value as Java prints it, or a placeholder for a secret."""
+    """Return the value as Java prints it. `HIDDEN` replaces the value of a secret, if there is one."""
     return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
 
 

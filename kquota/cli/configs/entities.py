@@ -15,8 +15,8 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 _KINDS: Final = tuple(ENTITIES)
 _CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argument"
 Named: TypeAlias = Mapping[str, Name | Every]
-"""Entity types with their names: those of --entity-type in the order of the command line, those of short forms in
-Kafka's order, but names before defaults. A name is EVERY if only the type was given.
+"""The name of each entity type. A name is EVERY if only the type was given. Types of --entity-type are in the order of
+the command line. Types of short forms are in Kafka's order, and names come before defaults.
 """
 
 

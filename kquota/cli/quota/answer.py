@@ -91,7 +91,7 @@ class Reviewed(Answer):
 
 
 def reviewed(found: Difference) -> Reviewed:
-    """Return the answer of `diff`."""
+    """Return the answer of `diff`. The exit code is 8 if something would change, otherwise 0."""
     return Reviewed(
         change=found.hash,
         changes=found.changes,
@@ -191,7 +191,8 @@ def unsent(found: Difference) -> Unsent:
 
 def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_step: str, *, confirmed: bool) -> Applied:
     """Return the answer after the change. `undone` has the reason for each entity that was not changed or may not have
-    been changed. `next_step` is the sentence that tells the operator how to apply the rest.
+    been changed. The exit code is 1 if there is such an entity, otherwise 0. `next_step` is the sentence about how to
+    apply the rest.
     """
     done = [change for change in found.changes if change.entity not in undone]
     note = f"{counted(len(done), 'entity')} changed"

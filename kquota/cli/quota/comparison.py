@@ -47,10 +47,10 @@ def opened(
 
 
 def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> Document:
-    """Read the document in a file.
+    """Read the document in a file. Entries in the format of another tool that kquota cannot use cause warnings.
 
-    Raises Invalid for a format that kquota does not read, for a document that is not valid, and for `prune` without
-    `owns:` in the document.
+    Raises Invalid for a format that kquota does not read, for a document that cannot be read or is not valid, for an IP
+    entity that is not an address or a resolvable host, and for `prune` without `owns:` in the document.
     """
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")

@@ -28,9 +28,10 @@ def _key(answer: KeyAnswer, cluster: Capacity) -> JsonObject:
     """Return the limit of one key. `unlimited` is true if no known limit applies, or if the brokers ignore the key
     (`ignored`). Otherwise, null for `cluster`, `burst` or `burst_seconds` means unknown.
 
-    For `request_percentage`, `burst` and `burst_seconds` are always null, because kquota does not calculate them.
-    `level` and `entity` are null unless a level sets the limit. `broker_config` is null unless a broker config sets it.
-    `capacity` is the request capacity of each broker in percent of a thread, and null means unknown.
+    `limit` and `bucket` are null if no known limit applies. `level` and `entity` are null unless a level sets the
+    limit. `broker_config` is null unless a broker config sets it. For `request_percentage`, `burst` and `burst_seconds`
+    are always null, because kquota does not calculate them. Only this key has `capacity`, the request capacity of each
+    broker in percent of a thread, or null if it is unknown.
     """
     won, ignored = answer.winner, cluster.ignores(answer.key)
     return {

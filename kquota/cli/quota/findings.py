@@ -25,7 +25,11 @@ from kquota.quota.precedence import QuotasByEntity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFindingShown(Part):
-    """A finding of `kquota.quota.finding`. `value` is the affected limit, or None if the finding concerns no limit."""
+    """A finding of `kquota.quota.finding`, with the commands that carry out `do`.
+
+    `value` is the affected limit, or None if the finding concerns no limit. `entity` and `key` are as in
+    `QuotaFinding`.
+    """
 
     rule: str
     entity: Entity | None
@@ -78,7 +82,9 @@ class Findings(Answer):
 
 
 def findings(found: Sequence[QuotaFinding], quotas: QuotasByEntity, given: Connection) -> Findings:
-    """Return the answer, with commands for the cluster that was given on the command line."""
+    """Return the answer, with commands for the cluster that was given on the command line. The exit code is 8 if there
+    are findings, otherwise 0.
+    """
     shown = (
         QuotaFindingShown(
             rule=one.rule,

@@ -69,7 +69,7 @@ def export(options: ExportOptions) -> Answer:
 
 
 def diff(options: DiffOptions) -> Reviewed:
-    """Show the changes. Raises the errors that `apply` raises for the same document."""
+    """Return the changes that the document makes. Raises the errors of `read`, `compare` and `warn_of`."""
     document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
@@ -78,11 +78,11 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Apply the document. Raises Refused if the change is not the reviewed one, is not confirmed, affects a protected
-    entity, names a missing topic or a dead broker, or would be ignored by the brokers.
+    """Apply the document, or only return the changes with --dry-run.
 
-    Raises Invalid for an invalid hash or document, and if there is no terminal for the confirmation. Raises Conflict if
-    the quotas changed before the confirmation.
+    Raises Refused if the change does not have the hash of --change, or is not confirmed. Raises Invalid for an invalid
+    hash, and if there is no terminal for the confirmation. Raises Conflict if the quotas changed before the
+    confirmation. Also raises the errors of `read`, `compare` and `warn_of`.
     """
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(

@@ -119,10 +119,10 @@ class DescribedTopics(Answer):
 
 
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
-    """Return topic names, or topics with their partitions.
+    """Return topic names or, with `describe`, topics with their partitions.
 
-    Without --if-exists, raises Refused for an unknown --topic-id and, with `describe`, for a name that matches no
-    topic.
+    Raises Invalid for a name that is not a valid regular expression. Without --if-exists, raises Refused for an unknown
+    --topic-id and, with `describe`, for a name that matches no topic.
     """
     with world.topics(at) as stage:
         found = matching(stage.topics.topics(None, moves=describe), options.topic)

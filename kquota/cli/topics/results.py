@@ -83,7 +83,7 @@ def _topics(outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bo
     """Return the topics for JSON. `valid` is True if the controller only validated the request.
 
     `mutations` is the number of mutations that a quota counts for the topic. `error` is null without an error, and
-    `throttle_time_ms` is null unless the quota rejected the topic.
+    `throttle_time_ms` is null unless the quota rejected the topic. The topics in `there` have only a name and a result.
     """
     unchanged: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in there]
     return unchanged + [

@@ -180,7 +180,7 @@ def _config(text: str) -> tuple[str, str]:
 
 
 def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
-    """Return the topics to create, and the names of the topics that already exist.
+    """Return the creations to send, and the names of the topics that already exist.
 
     Raises Refused, before anything is sent, if a topic exists and --if-not-exists is not given.
     """
@@ -195,7 +195,7 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
 def _standing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """Return the topics to grow or delete, and the names of the topics that need no change.
+    """Return the changes to send, and the names of the topics that need no change.
 
     Raises Refused or Invalid, before anything is sent, if a change is impossible.
     """

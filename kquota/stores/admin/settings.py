@@ -81,7 +81,9 @@ class WireSettings(WireConfigs):
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
         self._must_hold()
-        return Overwritten(by=controllers.active, errors=errors | _written(sent, controllers.altered))
+        errors |= _written(sent, controllers.altered)
+        # The write finds the active controller if another one was active before.
+        return Overwritten(by=controllers.active, errors=errors)
 
     def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:
         found: dict[Setting, str | None] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.output import Answer, JsonObject, hidden, plain, spread
@@ -45,10 +46,13 @@ def left_shown(left: Left) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The answer of `move plan`. `plan` is None if no replica moves. `values` are the keys of the JSON document."""
+    """The answer of `move plan`. `plan` is None if no replica moves.
+
+    `document` returns the keys of the JSON document. It runs only for JSON, because a large plan has many values.
+    """
 
     plan: Plan | None = hidden()
-    values: JsonObject = spread()
+    document: Callable[[], JsonObject] = spread(lambda document: document())
 
     def text(self) -> Iterator[str]:
         if self.plan is not None:
@@ -56,12 +60,18 @@ class MovePlan(Answer):
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
-    """Return the answer. `source` is the source of the sizes. In the document, `plan` and `rollback` are null if no
-    partition changes. `ratio` is `bytes` divided by the lower bound, or null if this bound is 0. `band` is null if no
-    goal needs a band.
+    """Return the answer. `source` is the source of the sizes."""
+    plan = found.plan if found.changes else None
+    return MovePlan(plan=plan, document=partial(_document, cluster, goal, found, source))
+
+
+def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:
+    """Return the keys of the document. `plan` and `rollback` are null if no partition changes.
+
+    `ratio` is `bytes` divided by the lower bound, or null if this bound is 0. `band` is null if no goal needs a band.
     """
     plan, rollback = (found.plan, found.rollback) if found.changes else (None, None)
-    values = {
+    return {
         "sizes": source,
         "plan": plan_document(plan),
         "rollback": plan_document(rollback),
@@ -75,7 +85,6 @@ def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
         "left": list(map(left_shown, found.left)),
         "cordoned": cordons_shown(cluster.cordons),
     }
-    return MovePlan(plan=plan, values=values)
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from kquota.cli.contract import say
@@ -45,12 +46,18 @@ def _log_dir(change: LogDirChange) -> JsonObject:
 
 
 def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
-    """Return the answer for one broker. `pace` is the pace of the plan's copies.
+    """Return the answer for one broker. `pace` is the pace of the plan's copies."""
+    plan = found.plan if found.moves else None
+    return MovePlan(plan=plan, document=partial(_document, goal, found, pace, cordons))
 
-    In the document, `plan`, `rollback` and `time` are null if no replica moves. `ratio` is as in `move_plan`.
+
+def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
+    """Return the keys of the document. `plan`, `rollback` and `time` are null if no replica moves.
+
+    `ratio` is `bytes` divided by the lower bound, or null if this bound is 0.
     """
     plan, rollback = (found.plan, found.rollback) if found.moves else (None, None)
-    values = {
+    return {
         "sizes": "the live cluster",
         "broker": found.broker,
         "plan": plan_document(plan),
@@ -66,7 +73,6 @@ def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cord
         "cordoned": cordons_shown(cordons),
         "time": time_shown(pace) if found.moves else None,
     }
-    return MovePlan(plan=plan, values=values)
 
 
 def explain_log_dirs(

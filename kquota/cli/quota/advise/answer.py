@@ -32,7 +32,8 @@ class AdvisedClient(Part):
     `throttled_seconds` are each the largest value of all brokers. `limit` is None if no quota applies to the
     client now. `throttle_seconds` is the total throttle time in the measured period under the proposed limit, and
     `longest_seconds` is the longest time of throttling in a row. Both are None if the proposed limit does not throttle
-    the client, or if kquota does not predict the time (`unpredicted`).
+    the client, or if kquota does not predict the time (`unpredicted`). `unfinished` is True if delayed work would be
+    left at the end of the period.
     """
 
     key: str
@@ -68,7 +69,10 @@ def _resized(one: Resized) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advised(Answer):
-    """The advice for one cluster."""
+    """The advice for one cluster, from the use between `begin` and `end`. `head_room` is a fraction, for example 0.5.
+
+    `brokers` is None if the number of brokers is unknown. `brokers_later` is None without --brokers.
+    """
 
     HEADER = (
         "key",
@@ -113,7 +117,7 @@ class Advised(Answer):
 
 
 def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
-    """Return a proposal with its predicted throttle time."""
+    """Return a proposal with its predicted throttle time. `waits` is None if kquota did not predict it."""
     use = one.use
     return AdvisedClient(
         key=use.bucket.key,
@@ -136,9 +140,9 @@ def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
 def summary(found: Advised) -> Iterator[str]:
     """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
 
-    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first,
-    and a note for each key for which kquota never predicts the throttle time, if a proposed limit would throttle a
-    client.
+    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first.
+    kquota never predicts the throttle time for keys with a token bucket. For each such key, yield the number of clients
+    that used more than their proposed limit, if there are any.
     """
     future = found.brokers_later
     later = "" if future is None else f", for {counted(future, 'broker')} instead of {found.brokers}"

@@ -35,7 +35,9 @@ _MOST_PREDICTED: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The options that determine the proposed limits. `network` is in bytes per second, and `head_room` is a factor."""
+    """The options that determine the proposed limits. `head_room` is a factor, for example 1.5. `network` is in bytes
+    per second, or None if it is not given.
+    """
 
     head_room: float
     keys: tuple[str, ...]

@@ -131,8 +131,10 @@ class UseSource:
 
 
 def prometheus(given: AdviseOptions) -> str:
-    """Return the address of Prometheus, or "" for another source. Raises Invalid unless exactly one source is given,
-    and for --compact without --usage.
+    """Return the address of Prometheus, or "" for another source. The address in the configuration of the cluster
+    applies if no option names a source.
+
+    Raises Invalid for several options that name a source, if no source is given, and for --compact without --usage.
     """
     kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
     sources = [option for option, value in kinds.items() if value]

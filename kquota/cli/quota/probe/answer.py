@@ -191,7 +191,7 @@ def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> P
 
 
 def _thread_ms(load: Load, reading: Reading) -> float | None:
-    """Return the thread time of one request in ms, or None if it is unknown.
+    """Return the thread time of one request in ms, or None if it is unknown, as for a load of bytes or topics.
 
     The calculation uses the quota, because a throttled client uses exactly the thread time that its quota allows.
     """

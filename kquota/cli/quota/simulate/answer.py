@@ -39,7 +39,9 @@ def _quotas(held: Quotas) -> JsonObject:
 
 
 def _figures(flow: Flow) -> JsonObject:
-    """Return the figures of one client. Times are in ms."""
+    """Return the figures of one client. Times are in ms. The times of the first and the longest wait are null if the
+    client never waits. The steady rates are null if the load is too short.
+    """
     return {
         "begin_ms": flow.begin,
         "end_ms": flow.end,
@@ -71,8 +73,10 @@ def _round(one: Round) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """Topics under a mutation rate. `sought` is true if kquota searched for the smallest rate. `items` has the number
-    of partitions of each topic.
+    """Topics under a mutation rate. `ms` is the time from the first request to the last. `next_wait_ms` is the time
+    that another request right after the last would wait. `request_percentage` is None if this quota is not set.
+
+    `items` has the number of partitions of each topic. `sought` is True if kquota searched for the smallest rate.
     """
 
     ASCII = True

@@ -36,7 +36,7 @@ def _client(usage: Usage) -> JsonObject:
     """Return a bucket: its client, its limit and the quota that sets it, and its use on each broker.
 
     `limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket. `share` is the use as a fraction
-    of the limit, or null without a limit. Values that a broker does not report are null.
+    of the limit, or null without a limit above 0 or a reported use. Values that a broker does not report are null.
     """
     bucket = usage.bucket
     return {
@@ -149,10 +149,10 @@ class TopClients(Answer):
 
 
 def run(options: TopOptions) -> Generator[TopClients]:
-    """Read once, or on a terminal until Ctrl-C.
+    """Yield one reading. On a terminal, without --once, show readings until Ctrl-C instead, and yield nothing.
 
-    Raises Invalid if the source of the metrics is missing or ambiguous. A single reading raises Unreachable if no
-    source answers.
+    Raises Invalid for an invalid --interval, and if the source of the metrics is missing, ambiguous or invalid. A
+    single reading raises Unreachable if no source answers.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)
