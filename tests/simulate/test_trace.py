@@ -70,7 +70,7 @@ NO_HEADER = {
 
 @pytest.mark.parametrize("line", NO_HEADER.values(), ids=NO_HEADER)
 def test_invalid_headers(line: str) -> None:
-    with pytest.raises(Invalid, match="x: the first line must name the columns"):
+    with pytest.raises(Invalid, match="x: the first line must name the column ms"):
         traces.header(line, "x")
 
 

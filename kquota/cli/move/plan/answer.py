@@ -48,11 +48,11 @@ def left_shown(left: Left) -> JsonObject:
 class MovePlan(Answer):
     """The answer of `move plan`. `plan` is None if no replica moves.
 
-    `document` returns the keys of the JSON document. It runs only for JSON, because a large plan has many values.
+    `values` returns the keys of the JSON document. It runs only for JSON, because a large plan has many values.
     """
 
     plan: Plan | None = hidden()
-    document: Callable[[], JsonObject] = spread(lambda document: document())
+    values: Callable[[], JsonObject] = spread(lambda values: values())
 
     def text(self) -> Iterator[str]:
         if self.plan is not None:
@@ -62,7 +62,7 @@ class MovePlan(Answer):
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
     """Return the answer. `source` is the source of the sizes."""
     plan = found.plan if found.changes else None
-    return MovePlan(plan=plan, document=partial(_document, cluster, goal, found, source))
+    return MovePlan(plan=plan, values=partial(_document, cluster, goal, found, source))
 
 
 def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:

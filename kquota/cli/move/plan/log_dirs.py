@@ -48,7 +48,7 @@ def _log_dir(change: LogDirChange) -> JsonObject:
 def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
     """Return the answer for one broker. `pace` is the pace of the plan's copies."""
     plan = found.plan if found.moves else None
-    return MovePlan(plan=plan, document=partial(_document, goal, found, pace, cordons))
+    return MovePlan(plan=plan, values=partial(_document, goal, found, pace, cordons))
 
 
 def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
