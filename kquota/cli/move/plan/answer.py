@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.output import Answer, JsonObject, hidden, plain, spread
 from kquota.cli.reassign_partitions.answer import plan_document
-from kquota.placement.balance import BalanceBand
 from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
-from kquota.placement.lower_bound import Least
+from kquota.placement.log_dir_balance import LogDirsPlanned
 from kquota.placement.planned import BrokerChange, Holding, Left, PartitionChange, Planned
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
 
 
-def least_shown(least: Least) -> JsonObject:
-    """Return the lower bound on the bytes of every plan that reaches the goal, and its terms, in bytes."""
-    return {"bytes": least.bytes, "forced": least.forced, "lack": least.lack, "excess": least.excess}
+def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction, *, moves: bool) -> JsonObject:
+    """Return the values that the documents of all plans have. Without `moves`, `plan` and `rollback` are null.
 
-
-def band_shown(band: BalanceBand | None) -> JsonObject | None:
-    """Return the smallest and the largest number of bytes that a broker or log dir should hold, and the mean."""
-    return None if band is None else {"low": band.low, "mean": band.mean, "high": band.high}
+    `least` is the lower bound on the bytes of every plan that reaches the goal, with its terms, in bytes. `ratio` is
+    `bytes` divided by this bound, or null if the bound is 0. `band` has the smallest and the largest number of bytes
+    that a broker or log dir should hold, and the mean. It is null if no goal needs a band.
+    """
+    least, band = found.least, found.band
+    return {
+        "plan": plan_document(found.plan if moves else None),
+        "rollback": plan_document(found.rollback if moves else None),
+        "bytes": found.bytes,
+        "least": {"bytes": least.bytes, "forced": least.forced, "lack": least.lack, "excess": least.excess},
+        "ratio": least.ratio(found.bytes),
+        "band": None if band is None else {"low": band.low, "mean": band.mean, "high": band.high},
+        "disk_limit": float(disk_limit),
+    }
 
 
 def disk_shown(disk: Disk | None, before: float | None, worst: float | None, after: float | None) -> JsonObject | None:
@@ -66,20 +75,9 @@ def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
 
 
 def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:
-    """Return the keys of the document. `plan` and `rollback` are null if no partition changes.
-
-    `ratio` is `bytes` divided by the lower bound, or null if this bound is 0. `band` is null if no goal needs a band.
-    """
-    plan, rollback = (found.plan, found.rollback) if found.changes else (None, None)
     return {
         "sizes": source,
-        "plan": plan_document(plan),
-        "rollback": plan_document(rollback),
-        "bytes": found.bytes,
-        "least": least_shown(found.least),
-        "ratio": found.least.ratio(found.bytes),
-        "band": band_shown(found.band),
-        "disk_limit": float(goal.disk_limit),
+        **plan_values(found, goal.disk_limit, moves=bool(found.changes)),
         "moves": [_move(change, known=change.partition in cluster.sizes) for change in found.changes],
         "brokers": [_broker(broker, share) for broker, share in found.brokers.items()],
         "left": list(map(left_shown, found.left)),

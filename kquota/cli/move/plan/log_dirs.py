@@ -14,10 +14,9 @@ from typing import Final
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
 from kquota.cli.move.log_dir_time import time_lines, time_shown
-from kquota.cli.move.plan.answer import MovePlan, band_shown, disk_shown, least_shown, left_shown
+from kquota.cli.move.plan.answer import MovePlan, disk_shown, left_shown, plan_values
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
 from kquota.cli.output import JsonObject, plain
-from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
 from kquota.list_text import few
@@ -52,21 +51,11 @@ def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cord
 
 
 def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
-    """Return the keys of the document. `plan`, `rollback` and `time` are null if no replica moves.
-
-    `ratio` is `bytes` divided by the lower bound, or null if this bound is 0.
-    """
-    plan, rollback = (found.plan, found.rollback) if found.moves else (None, None)
+    """Return the values of the document. `time` is null if no replica moves."""
     return {
         "sizes": "the live cluster",
         "broker": found.broker,
-        "plan": plan_document(plan),
-        "rollback": plan_document(rollback),
-        "bytes": found.bytes,
-        "least": least_shown(found.least),
-        "ratio": found.least.ratio(found.bytes),
-        "band": band_shown(found.band),
-        "disk_limit": float(goal.disk_limit),
+        **plan_values(found, goal.disk_limit, moves=bool(found.moves)),
         "moves": list(map(_move, found.moves)),
         "log_dirs": list(map(_log_dir, found.dirs)),
         "left": list(map(left_shown, found.left)),
