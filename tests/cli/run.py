@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import typer
@@ -78,6 +81,13 @@ def _going_on(*words: str) -> subprocess.Popen[str]:
     hears = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     command = [sys.executable, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears)
+
+
+def changes_of(move: Callable[..., Ran]) -> list[dict[str, Any]]:
+    """The changes of the throttle of the only run, as `kquota move report` shows them. `move` runs `kquota move`."""
+    (run,) = json.loads(move("report", "--output", "json").out)["runs"]
+    found: list[dict[str, Any]] = json.loads(move("report", run["run"], "--output", "json").out)["changes"]
+    return found
 
 
 def kquota_here(*arguments: str) -> Ran:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,7 +19,7 @@ from confluent_kafka import Producer
 
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
-from tests.cli.run import Ran, kquota, python, started
+from tests.cli.run import Ran, changes_of, kquota, python, started
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
 from tests.stores.moves_stage import OtherHand, until
 
@@ -62,9 +63,7 @@ def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]
 
 def changes(desk: Desk) -> list[dict[str, Any]]:
     """The changes of the throttle of the only run."""
-    (run,) = json.loads(move(desk, "report", "--output", "json").out)["runs"]
-    found: list[dict[str, Any]] = json.loads(move(desk, "report", run["run"], "--output", "json").out)["changes"]
-    return found
+    return changes_of(partial(move, desk))
 
 
 def probes(desk: Desk) -> list[list[tuple[int, int]]]:

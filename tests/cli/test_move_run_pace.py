@@ -19,7 +19,7 @@ from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
-from tests.cli.run import Ran, kquota, python
+from tests.cli.run import Ran, changes_of, kquota, python
 from tests.stores.moves_stage import OtherHand, until
 
 pytestmark = pytest.mark.kafka
@@ -73,9 +73,7 @@ class Operator:
         return int(self.hand.rates().get(Setting.of_broker(BrokerId(2), FOLLOWER_RATE), 0))
 
     def changes(self) -> list[dict[str, Any]]:
-        (run,) = json.loads(self.move("report", "--output", "json").out)["runs"]
-        found: list[dict[str, Any]] = json.loads(self.move("report", run["run"], "--output", "json").out)["changes"]
-        return found
+        return changes_of(self.move)
 
     def move(self, *words: str) -> Ran:
         return kquota("move", *words, *self.at)
