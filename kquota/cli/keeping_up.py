@@ -127,7 +127,7 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
-    """Return as text the throttle of a move, the throttle that it needs, and the terms of its bottleneck: the writes,
+    """Return five rates as text: the throttle of a move, the throttle that it needs, and at its bottleneck the writes,
     the follower traffic, and the rate that is left for copies. Rates that differ by a whole byte have different texts.
     """
     share = judged.bottleneck

@@ -26,7 +26,7 @@ WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
-running, a change is pending, or a throttle is left over) or a check has a finding, 75 try again later, 130
+running, a change is pending, or a throttle is still set) or a check has a finding, 75 try again later, 130
 interrupted.
 
 `kquota COMMAND --help` describes a command. Environment variables can replace the options that name a cluster.

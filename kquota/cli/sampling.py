@@ -45,11 +45,10 @@ def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[s
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """Return the write rates since `before`. The measurement takes `seconds` plus the time of the answers. Raises
-    Unreachable if a broker does not answer.
+    """Wait `seconds`, read the sizes again, and return the write rates since `before`. Raises Unreachable if a broker
+    does not answer.
 
-    kquota measures the interval from one reading of the sizes to the other, because reading the details takes about the
-    same time after both.
+    The interval of the rates is the time between the two readings of the sizes.
     """
     first = cluster.detailed(before.log_dirs)
     time.sleep(seconds)

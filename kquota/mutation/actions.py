@@ -202,7 +202,7 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
 
 
 def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """Group the outcomes by fate. Every fate has a group, which may be empty. Each group keeps its order."""
+    """Return the outcomes of each fate, in the given order. A fate without outcomes has an empty list."""
     found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
     for outcome in outcomes:
         found[outcome.fate].append(outcome)

@@ -123,37 +123,51 @@ class ProtectionStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """The state between two windows. `rate` is the throttle that is set. It may differ from the rate of the last step.
+    """The state between two windows. Times and latencies are in seconds.
 
-    Steps set throttles from `low` to `high`. The first steps set `low`, to measure the `baseline` of each broker.
-    `max_latency`, in seconds, replaces the limits that follow from the baseline. Without `measures`, there is no
-    baseline. `settling` is the time until a throttle has its whole effect. It is also the shortest time without a high
-    latency before an increase. A slow window can count as a short burst of a client only if the previous slow window
-    was longer than `settling` ago. `recent` has the latencies of the previous windows. `ceiling` is the last throttle
-    that was too high, and `approached` means that the throttle has been raised towards it. `lags` has the commits of
-    consumer groups since the last decrease, and `lagged` means that a lag was the reason for this decrease. The other
-    fields are measurements, and times in seconds.
+    The first steps set the throttle `low`, to measure the baseline. The next steps set throttles from `low` to `high`.
     """
 
     low: ByteRate
     high: ByteRate
     rate: ByteRate
+    """The throttle that is set. It may differ from the rate of the last step."""
     max_latency: float | None = None
+    """The highest latency that the operator allows. None: the limits follow from the baseline."""
     measures: bool = True
+    """False if no baseline is measured."""
     settling: float = AS_SHIPPED.window + SETTING_SECONDS
+    """The time until a throttle has its whole effect, and the minimum time without a high latency before an increase.
+
+    A slow window can count as a short burst of a client only if the previous slow window was longer ago than this.
+    """
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
+    """The latency of each broker under the throttle `low`. Empty until it is known."""
     samples: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
+    """The latencies in each window of the baseline so far."""
     at_lowest: float = 0.0
+    """The time under the throttle `low` so far, while the baseline is measured."""
     recent: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
+    """The latencies of the previous windows, at most `RECENT` - 1."""
     calm: float = 0.0
+    """The time since the last increase, or since the last window with harm or with unknown latencies.
+
+    A rare slow window does not count as harm.
+    """
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
+    """The last throttle that was too high. None if none was."""
     approached: bool = False
+    """True if the throttle has been raised towards `ceiling`."""
     since_slow: float = math.inf
     debt: float = 0.0
+    """The time of slow windows that exceeds `SLOW_SHARE` of all time."""
     lagged: bool = False
+    """True if the lag of a consumer group was the reason for the last decrease."""
     lags: GroupLags = field(default_factory=GroupLags)
+    """The commits of consumer groups since the last decrease."""
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
+    """The times that the metrics of brokers reported during the baseline."""
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""

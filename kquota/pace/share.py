@@ -206,7 +206,9 @@ class Pace:
 
     @property
     def followed(self) -> bool | None:
-        """False if the time is only a lower bound (`fair_rates.MOST_STREAMS`). None without an expected time."""
+        """Whether the links of the move were simulated until its end. False if they are more than
+        `fair_rates.MOST_STREAMS`, so that the expected time is only a lower bound. None without an expected time.
+        """
         return None if self.run is None else self.run.exact
 
     def under(self, throttle: ByteRate) -> Pace:

@@ -111,10 +111,10 @@ class Load:
 
     @property
     def longest(self) -> float:
-        """The longest duration in seconds.
+        """The maximum duration in seconds.
 
-        A load of mutations waits for the first rejection, for `lasting` seconds under a quota and for `seconds` without
-        one. It then measures for `seconds`.
+        A load that creates topics waits for the first rejection, for `lasting` seconds under a quota and for `seconds`
+        without one. It then measures for `seconds`.
         """
         if self.kind is not Kind.CREATE_TOPICS:
             return self.lasting

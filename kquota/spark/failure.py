@@ -92,7 +92,7 @@ def _as_kquota_error(error: Exception, jvm: Jvm | None, engine: Engine) -> Kquot
 
 
 def _details(error: Exception) -> str | None:
-    """Return the server's message in a gRPC error, without the two lines before it. None for another error."""
+    """Return the message of the Spark Connect server in a gRPC error. None for another error."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
     return text if isinstance(text, str) else None

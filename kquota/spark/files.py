@@ -131,7 +131,10 @@ def is_packed(path: Path) -> bool:
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """Link the files in a new folder, under kquota's names. Raises Invalid for a file that cannot be read."""
+    """Make `folder`, and link the files in it: 000000`suffix`, 000001`suffix` and so on. A pipe is copied.
+
+    `elsewhere` are sources that Spark reads itself. Raises Invalid for a file that cannot be read.
+    """
     folder.mkdir()
     names = {}
     for number, path in enumerate(paths):

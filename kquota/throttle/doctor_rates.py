@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from kquota.list_text import joined, named_brokers
+from kquota.list_text import named_brokers
 from kquota.settings.resource import Setting
 from kquota.terms import (
     DEFAULT,
@@ -69,7 +69,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
                 brokers[value].append(broker)
         if len(brokers) > 1:
             on = (
-                f"{written(value)} on {joined(sorted(those))}"
+                f"{written(value)} on {named_brokers(those)}"
                 for value, those in sorted(brokers.items(), key=lambda i: i[1])
             )
             yield Finding(

@@ -281,9 +281,11 @@ class _Totals:
         return {b: (size - before.get(b, 0.0)) / seconds for b, size in self._followed.items()} if seconds else {}
 
     def add_flowing(self, before: Flowing, now: Flowing) -> None:
-        """Add the busy seconds and the possible bytes since the last reading, each as the mean of both readings.
+        """Add the interval between two readings to three sums: the seconds in which a broker received copies, the bytes
+        that each limiting end could have copied, and the bytes that arrived over the links that this end limits.
 
-        Also add the used bytes: those that arrived on links that an end limits.
+        The first two are the mean of both readings. The state `before` and the state `now` count for half of the
+        interval each.
         """
         half = self._seconds / 2
         for flow in (before, now):

@@ -143,7 +143,9 @@ def flowing(
 def fair(
     routes: Mapping[WatchedLink, tuple[LinkEnd, ...]], capacity: Mapping[LinkEnd, float]
 ) -> dict[WatchedLink, float]:
-    """Return the max-min fair rate of each link. An end that is missing from `capacity` has no limit."""
+    """Return the max-min fair rate of each link. An end that is missing from `capacity` has no limit, so the rate of a
+    link without a limited end is infinite. Rates and capacities are bytes per second.
+    """
     ends = {end for those in routes.values() for end in those}
     names = list(routes)
     found = rates(

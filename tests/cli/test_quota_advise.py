@@ -157,7 +157,7 @@ def test_a_trace_is_a_source_of_use(kafka_431: Sandbox, tmp_path: Path, prefix: 
 
 
 TRACES: dict[str, tuple[str, str]] = {
-    "no header": ("1,2\n", "the first line must name the columns"),
+    "no header": ("1,2\n", "the first line must name the column ms"),
     "no valid row": ("ms,bytes\nx,1\n", "contains no valid row"),
     "a time after the year 9999": ('{"ms": 999999999999999, "bytes": 5}\n', "before the year 10000"),
 }

@@ -115,8 +115,8 @@ class RecoveryOptions(WritingOptions):
 RESUME_EPILOG: Final = """\
 A run of `kquota move run` keeps its throttle and its limits (--batch, --max-per-broker, --max-in-flight). A run with
 limits starts no wave while partitions outside the plan are unhealthy, unless you give --force. `move resume` does not
-continue --deadline, --between, --protect, --abort-on-trouble and --elect-leaders, which are not recorded: to keep them,
-repeat the `move run` command instead.
+keep --deadline, --between, --protect, --abort-on-trouble or --elect-leaders, because a run does not record them. To
+keep them, repeat the `move run` command instead.
 
 Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
 again), or if no run was found but a recorded run cannot be read; 1 if replicas are not those of the plan; 75 if another

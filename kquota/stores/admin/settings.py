@@ -181,8 +181,10 @@ def _keys(settings: Iterable[Setting]) -> dict[Resource, list[str]]:
 def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Setting, str | None]:
     settings = [Setting(resource, key) for key in keys]
     if answer.error_code in FORBIDDEN:
+        reason = kafka_error(answer.error_code, answer.error_message)
+        place = "the topic" if resource.kind == TOPICS else "the cluster"
         raise Refused(
-            f"reading {settings[0]}: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            f"reading {settings[0]}: the broker answered {reason}. This user needs DescribeConfigs on {place}"
         )
     if answer.error_code == UNKNOWN_TOPIC:
         return dict.fromkeys(settings)

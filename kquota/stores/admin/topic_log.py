@@ -153,7 +153,7 @@ class WireLog:
             if empty >= _EMPTY_FETCHES and found.end > self._position >= least:
                 break
             if empty and deadline.over:
-                late = f"did not return all records up to offset {least} before the deadline"
+                late = f"did not return all records up to offset {least} in time"
                 raise Unreachable(f"topic {self._partition.name}: its leader {late}")
             if empty:
                 time.sleep(_PAUSE_SECONDS)

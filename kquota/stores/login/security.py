@@ -221,7 +221,10 @@ def _credentials(
     if login.name not in ("PlainLoginModule", "ScramLoginModule"):
         raise Invalid(f"{where}: {place}: {mechanism} needs the login module PlainLoginModule or ScramLoginModule")
     if login.options.get("tokenauth", "false").lower() == "true":
-        raise Invalid(f"{where}: {place}: kquota does not log in with delegation tokens (tokenauth)")
+        raise Invalid(
+            f"{where}: {place}: kquota does not support delegation tokens. Remove "
+            "tokenauth, and give a username and a password"
+        )
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
         raise Invalid(f"{where}: {place} has no {' and no '.join(missing)}")
     return Password(mechanism=mechanism, username=login.options["username"], password=login.options["password"])

@@ -43,8 +43,8 @@ class RecordedRuns:
 
         Also sends newer versions from the journals to the record, and marks runs in the journals as ended if they have
         ended in the record. With `take_over`, takes the lock of the record even from a holder that may be alive. Raises
-        Busy, which names the holder, if a lock is held or another kquota takes over. Raises Refused if a journal cannot
-        be read or written.
+        Busy, which names the holder, if a lock is held or another kquota takes over. Raises Refused if a journal or
+        the record cannot be read or written, and Unreachable or Unknown if the cluster does not answer.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             self._before_unsent.clear()

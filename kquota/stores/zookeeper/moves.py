@@ -26,7 +26,7 @@ from kquota.stores.zookeeper.topics import (
     submitted,
     topic_in,
 )
-from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in, examine
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT, MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
@@ -222,7 +222,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             try:
                 rack = json_object(nodes[path], path).get("rack")
                 if rack is not None and not isinstance(rack, str):
-                    raise Refused(f"ZooKeeper: {path} has a rack that is not a string. Examine it with zookeeper-shell")
+                    raise Refused(f"ZooKeeper: {path} has a rack that is not a string. {examine(path)}")
             except Refused as error:
                 self._warn(f"{error}. The rack of broker {name} is unknown")
                 rack = None
@@ -311,18 +311,17 @@ def _edit(changes: Sequence[Change], missing: Collection[Resource]) -> ConfigEdi
 def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     value = config.get(setting.key)
     if value is not None and not isinstance(value, str):
-        raise Refused(
-            f"/config/{entity_path(setting.resource)}: {setting.key} is not a string. Examine it with zookeeper-shell. "
-            "Nothing was written"
-        )
+        path = f"/config/{entity_path(setting.resource)}"
+        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}. Nothing was written")
     return value
 
 
 def _minimum(entity: str, config: Mapping[str, object]) -> int:
     value = config.get(MIN_IN_SYNC, "1")
     if not isinstance(value, str) or not is_id(value):
+        path = f"/config/{entity}"
         raise Refused(
-            f"/config/{entity}: {MIN_IN_SYNC} must be a string with a whole number, but is {value!r:.40}. "
-            "Examine it with zookeeper-shell. Nothing was written"
+            f"{path}: {MIN_IN_SYNC} must be a string with a whole number, but is {value!r:.40}. {examine(path)}. "
+            "Nothing was written"
         )
     return int(value)

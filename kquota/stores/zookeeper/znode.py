@@ -100,6 +100,11 @@ def decoded(node: str) -> str:
     return name
 
 
+def examine(path: str) -> str:
+    """Return the advice for a znode that Kafka did not write."""
+    return f"Examine it with `zookeeper-shell HOST:PORT get {path}`"
+
+
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     """Return the config in a znode, or {} if the znode is missing or empty. The types of the values are not checked.
 
@@ -110,10 +115,8 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     document = json_in(node.data)
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
-        raise Refused(
-            f"/config/{entity_path} is not a config that Kafka wrote. Examine it with zookeeper-shell. "
-            "Nothing was written"
-        )
+        path = f"/config/{entity_path}"
+        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}. Nothing was written")
     return config
 
 

@@ -205,7 +205,7 @@ class Znodes:
             if not isinstance(cause, (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)):
                 raise self._translated(cause)
         if errors:
-            raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason")
+            raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason. Try again")
 
     def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[ZnodeOperation]:
         """Return the operations that write each changed entity and notify the brokers."""

@@ -48,7 +48,7 @@ def test_the_work_that_a_move_leaves_pending(
     session.must_be("contract-move-left")
 
 
-EXECUTE = f"reassign-partitions {BROKER} --execute --reassignment-json-file PLAN --throttle RATE"
+EXECUTE = f"reassign-partitions {BROKER} --execute --reassignment-json-file {{}} --throttle 5MB/s"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_full_list_suggests_only_options_that_the_command_has(
     assert refused.code == 1
     assert refused.err.rpartition("kquota: ")[2].startswith(
         f"error: {full} has no room for another entry, so nothing was written. Remove entries that are no longer "
-        f"needed (`kquota throttle doctor {BROKER}` finds them){way}"
+        f"needed (`kquota throttle doctor {BROKER}` finds them){way.format(file)}"
     )
 
 

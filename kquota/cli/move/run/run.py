@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
 from kquota.cli.suggestion import readable_again, suggested
 from kquota.errors import Busy, Invalid, KquotaError, Refused, Unknown, Unreachable
-from kquota.measure import ByteRate, agreeing, byte_size, counted, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, byte_size, counted, exact_rate, human_duration, human_rate
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
@@ -183,7 +184,12 @@ def _started(
         Turns(stage.hold, stage.clock, _PATIENCE, _wait_for_lock) as turns,
     ):
         health.must_be_good(force=asked.force)
-        prepared, expected = _checked(stage, plan, asked, pacing)
+        try:
+            prepared, expected = _checked(stage, plan, asked, pacing)
+        except ListFull as full:
+            raise Refused(
+                full, f", or start the move with {_with_whole_topics(options.plan, asked.throttle)}"
+            ) from full
         if options.dry_run:
             return would_execute(prepared)
         if prepared.run is not None:
@@ -212,6 +218,14 @@ def _started(
         return None if done.run is None else done.run.id
 
 
+def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
+    plan = shlex.quote(str(file))
+    rate = "RATE" if throttle is None else exact_rate(throttle)
+    return suggested(
+        f"reassign-partitions --execute --reassignment-json-file {plan} --throttle {rate} --throttle-whole-topics"
+    )
+
+
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
@@ -222,13 +236,7 @@ def _checked(
     """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
-    try:
-        prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
-    except ListFull as full:
-        execute = suggested(
-            "reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE --throttle-whole-topics"
-        )
-        raise Refused(full, f", or start the move with {execute}") from full
+    prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
     for note in prepared.notes:
         say(f"warning: {note}")
     if asked.force:

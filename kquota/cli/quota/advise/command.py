@@ -76,7 +76,8 @@ class AdviseOptions:
         value(
             "key",
             "KEY",
-            f"Key to limit. Repeatable. [default: {', '.join(KEYS)}, but with --trace not {CONSUMER_BYTE_RATE}]",
+            f"Key to limit. Repeatable. [default: {', '.join(KEYS)}; with --trace, all of these except "
+            f"{CONSUMER_BYTE_RATE}]",
         ),
     ] = None
 
