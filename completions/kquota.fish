@@ -421,7 +421,7 @@ O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
 O	kquota move plan	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move plan	--drain	once	brokers,	Move all replicas off these brokers, alive or dead
-O	kquota move plan	--add	once	brokers,	Move a fair share of the bytes to these brokers
+O	kquota move plan	--add	once	brokers,	Move replicas to these brokers until their bytes are within --tolerance of the mean
 O	kquota move plan	--replication-factor	once	free	Set N replicas for each partition
 O	kquota move plan	--repair-racks	once	flag	Spread each partition over as many racks as possible
 O	kquota move plan	--balance	once	flag	Bring every broker'\''s bytes within --tolerance of the mean

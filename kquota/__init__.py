@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 TYPE_CHECKING = False
-"""Type checkers treat this name as true. `typing` is not imported, because its import would delay the signal handlers,
-and Ctrl-C prints a traceback until they are set.
+"""Type checkers treat this name as true. `typing` is not imported, because its import would delay the signal handlers.
+Until these handlers are set, Ctrl-C prints a traceback.
 """
 if TYPE_CHECKING:
     from kquota.library import connect

@@ -10,7 +10,7 @@ _LINES = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", si
 
 
 def main() -> None:
-    """Run one command.
+    """Run one command, and end the process with the exit code of the command.
 
     Until the command begins, a signal ends the process at once, because nothing has been written.
     """

@@ -9,7 +9,7 @@ import socket
 def is_host(text: str) -> bool:
     """True if a socket accepts the text as the name or the address of a host. The host need not exist.
 
-    Check a host before you connect, because a socket raises UnicodeError, not OSError, for other text.
+    Check a host before you connect. For text that is not a host, a socket raises UnicodeError, not OSError.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)
@@ -32,7 +32,7 @@ def is_port(text: str) -> bool:
 
 
 def host_and_port(host: str, port: int) -> str:
-    """Return the address as operators write it.
+    """Return the address as operators write it, with an IPv6 address in brackets.
 
     >>> host_and_port("kafka", 9092), host_and_port("::1", 9092)
     ('kafka:9092', '[::1]:9092')
@@ -41,8 +41,9 @@ def host_and_port(host: str, port: int) -> str:
 
 
 def is_ip_or_host(name: str) -> bool:
-    """True if this machine can resolve the name. A broker of a ZooKeeper cluster fails to start if it cannot resolve
-    the name of an IP entity.
+    """True for an IP address, and for a name that this machine can resolve. Waits for the answer of the name server.
+
+    A broker of a ZooKeeper cluster fails to start if it cannot resolve the name of an IP entity.
     """
     try:
         return bool(socket.getaddrinfo(name, None))

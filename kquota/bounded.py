@@ -74,7 +74,7 @@ def file_bytes(path: Path, largest: int, *, pipe: bool = False) -> bytes:
 
 def within(file: BinaryIO, largest: int) -> bytes:
     """Return the bytes of an open file, which can be a pipe or a terminal. If there are more than `largest` bytes,
-    return the first `largest` + 1.
+    return the first `largest` + 1. Raises OSError if the file cannot be read.
 
     The function reads in pieces, because one read of `largest` bytes would reserve memory for all of them.
     """
@@ -157,8 +157,10 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def json_decoder(replaced: Callable[[dict[str, Any]], object] | None = None) -> json.JSONDecoder:
-    """Return a decoder that refuses NaN and infinity. If `replaced` is given, it converts each object as soon as its
-    end is read, so that the objects of the whole text are never in memory together.
+    """Return a decoder that raises ValueError for NaN and infinity.
+
+    The decoder calls `replaced` with each object as soon as the end of the object is read, and keeps only the result.
+    The objects of the whole text are therefore never in memory together. Without `replaced`, objects stay dicts.
     """
     return json.JSONDecoder(parse_constant=_no_constant, object_hook=replaced)
 

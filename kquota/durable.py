@@ -45,7 +45,9 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove partial files that killed processes left in this folder more than a day ago."""
+    """Remove partial files that killed processes left in this folder more than a day ago. Files that cannot be removed
+    are ignored.
+    """
     for partial in folder.glob(_PARTIAL.format("[0-9a-f]" * _DIGITS)):
         with contextlib.suppress(OSError):
             if time.time() - partial.stat().st_mtime > _ABANDONED_SECONDS:

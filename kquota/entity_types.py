@@ -38,23 +38,24 @@ class WireType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityType:
-    """One row: the rules for a type.
-
-    `short` is the name of the short option, and `what` describes its value in the help. `wire` is None for quotas. With
-    `has_default`, there is a default entity. With `of_broker`, a name is a broker id, and only that broker shows and
-    changes the configs. Without `described_together`, the operator must name the entity to describe. `since` is the
-    first release, or () if all supported releases have the type. Without `in_zookeeper`, the type is not available over
-    ZooKeeper.
-    """
+    """One row: the rules for a type."""
 
     short: str
+    """The name of the short option, without dashes."""
     what: str
+    """The value of the short option, as the help describes it."""
     wire: WireType | None = None
+    """None for the types of client quotas, which are not resources."""
     has_default: bool = False
+    """True if there is a default entity."""
     of_broker: bool = False
+    """True if a name is a broker id, and only that broker shows and changes the configs."""
     described_together: bool = True
+    """False if the operator must name the entity to describe."""
     since: tuple[int, ...] = ()
+    """The first release that has the type, for example (3, 7). Empty if all supported releases have the type."""
     in_zookeeper: bool = False
+    """True if the type is available over ZooKeeper."""
 
 
 ENTITIES: Final[Mapping[str, EntityType]] = {

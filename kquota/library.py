@@ -52,22 +52,25 @@ def _unheard(_: object) -> None:
 class Cluster:
     """The topics, configs and quotas of one cluster, on one connection.
 
-    `client` is the user and client-id that brokers see, or None if the user is unknown. `timeout` is
-    `default.api.timeout.ms`, in seconds. `own` has the login of this connection. `brokers` were alive when the
-    connection was opened. `checked` has the same topics as `topics`, but only validates creations and growths, and
-    refuses deletions. Implements `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
+    Implements `kquota.mutation.port.MutationCluster` and `kquota.probe.port.ProbeCluster`.
     """
 
     topics: Topics
     checked: Topics
+    """The same topics, but creations and growths are only validated, and deletions are refused."""
     configs: Configs
     quotas: Principals
     sight: Sight
+    """The metadata that each broker shows."""
     brokers: tuple[BrokerId, ...]
+    """The brokers that were alive when the connection was opened."""
     cluster_id: str
     client: Client | None
+    """The user and client-id that brokers see. None if the user is unknown."""
     timeout: float
+    """`default.api.timeout.ms`, in seconds."""
     own: Logins
+    """The login of this connection."""
 
     def mutation_rate(self) -> float | None:
         from kquota.quota.precedence import rungs, winner
@@ -113,20 +116,22 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logins:
-    """The login of kquota (`security`) and the login to probe (`probed`). None means no login.
+    """The login of kquota and the login to probe. Implements `kquota.probe.port.ProbeLogins`.
 
-    Both are already read from their files, because a file may be a pipe, which can be read only once.
-    `connected` receives the cluster id after each connection of `stage`.
-
-    Implements `kquota.probe.port.ProbeLogins`.
+    Both logins are already read from their files, because a file may be a pipe, which can be read only once.
     """
 
     bootstrap_server: str
     security: Security | None
+    """The login of kquota. None means no login."""
     probed: Security | None
+    """The login to probe. None means no login."""
     warned: Callable[[str], None]
+    """Receives warnings, for example about settings without effect."""
     names: ArgumentNames = OF_A_PROGRAM
+    """The names of the arguments in errors."""
     connected: Callable[[str], None] = _unheard
+    """Receives the cluster id each time that `stage` has connected."""
 
     @property
     def user(self) -> str | None:
@@ -166,7 +171,11 @@ class Logins:
 
     @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
-        """Run a proxy that records in `record` how a client reacts to throttle times. Yields its host:port."""
+        """Run a proxy to a live broker, which records in `record` how a client reacts to throttle times. Yields the
+        host:port of the proxy.
+
+        Raises the errors of `wire`.
+        """
         from kquota.stores.admin.throttle_proxy import throttle_proxy
 
         with wire(self.bootstrap_server, self.security, names=self.names) as connection:
@@ -255,8 +264,10 @@ def _of_librdkafka(security: Security | None) -> dict[str, object]:
 
 
 def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capacity:
-    """Return the settings of each live broker that determine the effect of quotas. Settings that the connection does
-    not report are unknown. `release` is the release of the brokers, or None if it is unknown.
+    """Return the settings that determine the effect of quotas, for each live broker in the order of ids. Settings that
+    the connection does not report are unknown. `release` is the release of the brokers, or None if it is unknown.
+
+    Raises Unreachable if a server does not answer, and Refused if the cluster refuses the request.
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
@@ -284,7 +295,8 @@ def login(
 ) -> Security | None:
     """Return the client's security settings in the file, or None without a file.
 
-    Raises Invalid for an unreadable or invalid file. The message begins with `option`.
+    `warned` receives warnings, for example about settings without effect. Raises Invalid for an unreadable or invalid
+    file. The message begins with `option`.
     """
     if file is None:
         return None
@@ -303,7 +315,9 @@ def wire(
 ) -> Iterator[Wire]:
     """Open a connection to the brokers, and yield it. `client_id` replaces the client-id of the login.
 
-    Raises Invalid for a wrong address, Refused if the brokers reject the login, and Unreachable if no broker answers.
+    `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). `names` are the names
+    of the arguments in errors. Raises Invalid for a wrong address, Refused if the brokers reject the login, and
+    Unreachable if no broker answers.
     """
     from kquota.stores.admin.connection import Wire
 

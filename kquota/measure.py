@@ -248,7 +248,7 @@ _Amount = TypeVar("_Amount", int, float)
 
 
 def total(amounts: Iterable[_Amount | None]) -> _Amount | None:
-    """Return the sum of the amounts, or None if one of them is unknown (None)."""
+    """Return the sum of the amounts, or None if one of them is unknown (None). Without amounts, the sum is 0."""
     found = list(amounts)
     return None if None in found else sum(amount for amount in found if amount is not None)
 

@@ -32,25 +32,28 @@ class Model(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaKey:
-    """One row: the properties of a key. `counts` is the quantity that the limit counts per second.
-
-    A limit in bytes is a whole number, and is read and shown with units. Any other limit is finite and above 0, and
-    with `bits` a whole number up to 2^bits - 1. `unit` is the unit of a limit in words. `since` is the first release
-    that has the key, or () if all supported releases have it. `static` is the broker config that limits a client-id if
-    no quota sets this key for it, or None. Kafka 3.0 removed these configs. `simulated` is the help of the key's option
-    of `quota simulate`, or None if no simulated load uses the quota. If `simulated` is set, `counts` is a field of the
-    simulated requests. With `fetches`, the response to a throttled request is empty.
+    """One row: the properties of a key. A limit is finite and above 0. A limit in bytes is a whole number, and is read
+    and shown with units.
     """
 
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
+    """The parts of entities that can have the key."""
     counts: str
+    """The quantity that the limit counts per second. If `simulated` is set, simulated requests have this field."""
     bits: int | None = None
+    """If set, a limit is a whole number up to 2^bits - 1."""
     unit: str
+    """The unit of a limit in words."""
     model: Model
     since: tuple[int, ...] = ()
+    """The first release that has the key, or () if all supported releases have it."""
     static: str | None = None
+    """The broker config that limits a client-id without a quota for this key, or None. Kafka 3.0 removed these configs.
+    """
     simulated: str | None = None
+    """The help of the key's option of `quota simulate`, or None if no simulated load uses the quota."""
     fetches: bool = False
+    """True if the response to a throttled request is empty."""
 
     @property
     def in_bytes(self) -> bool:
@@ -64,7 +67,7 @@ class QuotaKey:
 
     @property
     def most(self) -> float:
-        """The highest valid limit. If a limit is a whole number, this value means that there is no limit."""
+        """The highest valid limit. For a key whose limits are whole numbers, it has the same effect as no limit."""
         if self.in_bytes:
             return float(2**63 - 1)
         return sys.float_info.max if self.bits is None else float(2**self.bits - 1)
@@ -112,5 +115,5 @@ QUOTA_KEYS: Final = {
 
 
 def quotas_of(entity_types: Collection[str]) -> tuple[str, ...]:
-    """Return the keys that a quota of these entity types can have."""
+    """Return the keys that an entity with exactly these entity types can have, in display order."""
     return tuple(key for key, row in QUOTA_KEYS.items() if all(kind in row.entity_types for kind in entity_types))

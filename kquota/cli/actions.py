@@ -49,7 +49,8 @@ def is_given(options: object, option: str) -> bool:
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """Return the given action. `tables` are the actions that can print TSV. Without `tables`, all actions can.
+    """Return the action that the user gave. `tables` are the actions that can print TSV. Without `tables`, all actions
+    can print TSV.
 
     Raises Invalid for no action or several actions, for a missing required option, and for an option or a format that
     does not work with the action.
@@ -81,7 +82,7 @@ class StrictCommand(Command):
     """
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Options without a value, each with the option and the value that it stands for."""
+    """Options without a value. Each stands for another option with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises Invalid for a value without an option, and for an option that is followed by

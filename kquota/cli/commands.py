@@ -45,7 +45,7 @@ def add(
     """Register the command `name`. A field of `options` that is a dataclass is a group of further options.
 
     `work` names the module and the function that do the work, for example `run.run`. The module is in the folder of
-    `options`.
+    `options`. `headings` and `epilog` are for the help, as in `help.Command` and `help.EXAMPLES`.
     """
     declared = list(parameters(options))
     module, _, function = f"{options.__module__.rpartition('.')[0]}.{work}".rpartition(".")
@@ -72,8 +72,10 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of the fields. For a group of options, yield the options that its `Only` allows, or
-    all without `Only`. For a mapping with `Each`, yield all options. `only` limits the plain fields.
+    """Yield the parameters of the fields of an options dataclass.
+
+    A field that is a group of options yields the options that the `Only` of the field allows. Without `Only`, it yields
+    all options of the group. A mapping with `Each` yields all its options. `only` restricts the other fields.
     """
     for field in fields(options):
         hint = hints(options)[field.name]
@@ -87,7 +89,10 @@ def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect
 
 
 def filled(options: type[Any], given: Mapping[str, object]) -> Any:
-    """Return an instance of the options dataclass with the given values. Other fields keep their defaults."""
+    """Return an instance of the options dataclass with the given values. Other fields keep their defaults.
+
+    A mapping with `Each` contains only the options that are not None.
+    """
     values: dict[str, object] = {}
     for field in fields(options):
         hint = hints(options)[field.name]

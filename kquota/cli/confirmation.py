@@ -27,11 +27,13 @@ MOST_SHOWN: Final = 50
 
 @dataclass(slots=True, kw_only=True)
 class _Command:
-    """The running command: the clusters that it has named, and whether the operator has agreed."""
+    """The running command."""
 
     options: WritingOptions
     agreed: bool
+    """True after a confirmation, and if an option such as --yes replaces the confirmation."""
     clusters: list[str] = field(default_factory=list)
+    """The clusters that kquota has printed."""
 
 
 _running: Final[list[_Command]] = []
@@ -39,8 +41,9 @@ _running: Final[list[_Command]] = []
 
 @contextmanager
 def during(options: Any) -> Iterator[None]:
-    """Make `names` and the confirmations apply to the command with these options, until the block ends. They do not
-    apply to a command that does not write to a cluster.
+    """Until the block ends, make `names` and the confirmations apply to the command with these options.
+
+    For a command that does not write to a cluster, `names` does nothing.
     """
     if isinstance(options, WritingOptions) and options.writes:
         _running.append(_Command(options=options, agreed=options.agreed))
@@ -64,8 +67,8 @@ def must_be_possible(at: Where) -> None:
 
 
 def names(at: Where, cluster_id: str | None) -> None:
-    """Print the cluster of a connection once, if the command writes to the cluster. Ask for confirmation if config.toml
-    requires one and the command itself does not ask.
+    """Print the cluster of a connection on stderr, if the command writes to the cluster and has not printed it yet. Ask
+    for confirmation if config.toml requires one and the command itself does not ask.
 
     `cluster_id` is None if ZooKeeper does not store the id. Raises Refused if the operator does not confirm.
     """
@@ -101,7 +104,10 @@ def first(changes: Sequence[str]) -> list[str]:
 
 
 def must_agree(question: str) -> None:
-    """Ask for confirmation, and name the cluster. Raises Refused for any answer except `y` and `yes`."""
+    """Ask for confirmation, and name the cluster. Raises Refused for any answer except `y` and `yes`.
+
+    After a confirmation, `names` does not ask again.
+    """
     clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
     # Typer's prompt is not used, because it prints a space on stdout.
     print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from kquota.terms import wrong_topic_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The options as given on the command line; `where` resolves them to a cluster."""
+    """The options as given on the command line. `where` returns the cluster that they select."""
 
     bootstrap_server: Annotated[
         str | None, value("bootstrap-server", "HOST:PORT,…", "Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]")
@@ -68,17 +68,24 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The addresses and settings of one cluster. At least one of `bootstrap`, `zookeeper` and `controllers` is set."""
+    """The addresses and settings of one cluster. At least one of `bootstrap`, `zookeeper` and `controllers` is set.
+
+    None means that an address or a setting is not given.
+    """
 
     bootstrap: str | None
+    """The addresses of brokers: HOST:PORT, separated by commas."""
     zookeeper: str | None
     command_config: Path | None = None
     zk_tls_config_file: Path | None = None
     zk_sasl_config_file: Path | None = None
     record: str | None = None
+    """The topic of the shared record, or `none` to use only the journals of this host."""
     controllers: str | None = None
     metrics: str | None = None
+    """The URLs of the brokers' metrics exporters, separated by commas."""
     prometheus: str | None = None
+    """The URL of a Prometheus server."""
     name: str | None = None
     """The name of the cluster in config.toml, or None if the operator did not name the cluster."""
     confirm: bool = False
@@ -231,7 +238,7 @@ def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str]) -> tuple[dict[str, str], bool]:
-    from kquota import library  # imported here: only a named cluster needs it
+    from kquota import library  # imported here, because only a named cluster needs it
 
     entry = library.named_cluster(name, environment)
     found = {key.replace("-", "_"): value for key, value in entry.options.items()}

@@ -15,10 +15,14 @@ from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, Quota
 
 DONE: Final = 0
 FAILED: Final = 1
+"""The exit code of a command that failed or was refused."""
 WRONG: Final = 2
+"""The exit code for wrong usage or invalid input."""
 NOT_YET: Final = 8
+"""The exit code of a command whose work is not finished, for example because a move is running."""
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C."""
 
 
 COMMANDS: Final[Mapping[NextStep, str]] = {
@@ -88,8 +92,8 @@ def _worded(part: object) -> str:
 
 
 def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
-    """Return the error for missing libraries that `option` needs. `extra` is the extra of kquota that installs the
-    libraries.
+    """Return the error for missing libraries that `option` needs. `libraries` are their names, and `extra` is the extra
+    of kquota that installs them.
     """
     return Refused(f"{option}: cannot import {libraries}. Run: pip install 'kquota[{extra}]'")
 

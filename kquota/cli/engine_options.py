@@ -23,7 +23,7 @@ def _debug(value: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """The options for a Spark job: the cluster or server that runs it, its settings, and details of errors."""
+    """The options of a Spark job. Their help describes them."""
 
     master: Annotated[
         str | None,

@@ -32,14 +32,12 @@ bursts.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedCopies:
-    """The copies of `moves`, with the replicas of their partitions.
-
-    `sides` are the sides of brokers that get the throttle. None means all sides.
-    """
+    """The copies of `moves`, with the replicas of their partitions."""
 
     moves: Sequence[Move]
     partitions: Mapping[TopicPartition, PartitionReplicas]
     sides: Collection[tuple[BrokerId, Side]] | None = None
+    """The sides of brokers that get the throttle. None means all sides."""
 
 
 def must_keep_up(
@@ -53,6 +51,7 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if kquota cannot check.
 
+    Measures write rates for `_GLANCE` seconds. If a copy then seems too slow, measures again, for `_LOOK` seconds.
     Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`, `enough`
     and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
     """
@@ -96,12 +95,14 @@ def _expected(log_dirs: LogDirs, copies: PacedCopies, throttle: ByteRate, second
 
 
 def why_never(judged: Pace | Waves) -> str:
-    """Describe the broker whose copies can never catch up, its rates, and the throttle that the move needs."""
+    """Return the reason why a move can never finish, as in `never_because`, and the throttle that the move needs."""
     return f"{never_because(judged)}; the move can finish with a throttle {throttle_needed(judged)}"
 
 
 def never_because(judged: Pace | Waves) -> str:
-    """Describe the broker whose copies can never catch up, and its rates."""
+    """Return the reason why a move can never finish, as text: the broker whose copies cannot catch up, and the rates of
+    this broker. The move must copy something.
+    """
     share = judged.bottleneck
     assert share is not None
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
@@ -127,8 +128,11 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
-    """Return five rates as text: the throttle of a move, the throttle that it needs, and at its bottleneck the writes,
-    the follower traffic, and the rate that is left for copies. Rates that differ by a whole byte have different texts.
+    """Return five rates of a move that copies something, as text. A rate of None becomes `unknown`.
+
+    The first two are the throttle of the move and the throttle that the move needs. The others are rates at the
+    bottleneck: the writes, the follower traffic, and the rate that is left for copies. Rates that differ by a whole
+    byte have different texts.
     """
     share = judged.bottleneck
     assert share is not None

@@ -45,11 +45,11 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 
 
 def topics_in(path: Path, option: str) -> list[Line]:
-    """Return all topics of a file.
+    """Return all topics of a file, in the order of the file.
 
     Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than `MOST_TOPICS` topics.
     """
-    from kquota.mutation import naming  # imported here: only a topic file needs it
+    from kquota.mutation import naming  # imported here, because only a topic file needs it
 
     text, name = text_file.read(path, f"a file of topics ({option})")
     where = f"{option} {name}"

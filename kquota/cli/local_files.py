@@ -87,14 +87,15 @@ def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[
     """Return the newest snapshot among files and folders, its key, and its lines.
 
     Raises Invalid for a missing or invalid path, for a folder without snapshots, for two snapshots with the same key,
-    and for snapshots of several clusters.
+    and for snapshots of several clusters. The iterator of the lines raises Invalid if the snapshot is damaged.
     """
     path, taken = history.newest(paths)
     return path, taken, history.lines(path)
 
 
 def past_moves_of(state_dir: Path | None, cluster_id: str | None) -> PastMovesFile | None:
-    """Return the past moves of a cluster, or None if its id is unknown or not valid. If `state_dir` is None, they are
-    in the user's XDG state folder.
+    """Return the file of the past moves of a cluster, or None if the cluster id is unknown or not valid.
+
+    If `state_dir` is None, the file is in the user's XDG state folder.
     """
     return past_moves.past_moves(state_dir if state_dir is not None else folders.state(os.environ), cluster_id)

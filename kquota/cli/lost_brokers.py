@@ -29,8 +29,10 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """Return the runs without their settings on these brokers, and report each setting that is left out. Raises Refused
-    for a broker that is alive.
+    """Return the runs without their settings on these brokers, in the given order. Print a warning for each setting
+    that is left out.
+
+    Raises Refused for a broker that is alive, and Unreachable if the cluster does not answer.
     """
     if brokers and (alive := sorted(cluster.snapshot(()).alive.intersection(brokers))):
         raise Refused(

@@ -165,7 +165,7 @@ def _explained(error: Exception) -> int | None:
         case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets this variable
             return None
         case OSError(errno=number, strerror=reason) if number in _NOT_WRITTEN:
-            complain(f"cannot write: {reason}")
+            complain(f"stdout or a file cannot be written: {reason}")
             _drop_stdout()
             return FAILED
         case MemoryError():

@@ -47,22 +47,24 @@ _READABLE: Final = 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptMetrics:
-    """The values of a previous file that the next file needs: the cluster id, and the time of the last success (Unix
-    time, None if unknown).
-    """
+    """The values of a previous file that the next file needs."""
 
     cluster: str
+    """The cluster id."""
     last_success: float | None
+    """The time of the last success (Unix time in seconds), or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFile:
-    """A file that can be written, and the cluster that it describes. `before` is None without a valid previous file."""
+    """A file that can be written, and the cluster that it describes."""
 
     path: Path
     at: world.Where
     state_dir: Path | None
+    """The folder of the journals, or None for the user's XDG state folder."""
     before: KeptMetrics | None
+    """The values of the previous file, or None without a valid previous file."""
 
     def read(self) -> tuple[str, Mapping[str, float | None]]:
         """Return the cluster id, and the value of each metric of the moves and throttles. None means unknown.
@@ -123,7 +125,8 @@ class MetricsFile:
 def opened(asked: Any) -> MetricsFile:
     """Return the file of --textfile, and warn if the previous file is damaged.
 
-    Raises Invalid if kquota cannot write the file, or if another program wrote it.
+    Raises Invalid if kquota cannot write the file, if another program wrote it, or if the options name no valid
+    cluster.
     """
     path = asked.textfile.absolute()
     return MetricsFile(
@@ -133,22 +136,26 @@ def opened(asked: Any) -> MetricsFile:
 
 def _checked(path: Path, now: datetime) -> KeptMetrics | None:
     if path.suffix != _ENDING:
-        raise Invalid(f"--textfile {path}: node exporter reads only files whose names end in {_ENDING}")
+        raise Invalid(
+            f"--textfile {path}: node exporter reads only files whose names end in {_ENDING}. Choose such a name"
+        )
     try:
         if not path.parent.is_dir():
-            raise Invalid(f"--textfile {path}: the folder {path.parent} does not exist")
+            raise Invalid(
+                f"--textfile {path}: the folder {path.parent} does not exist. Create the folder, or choose another file"
+            )
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise Invalid(f"--textfile {path}: the folder {path.parent} is not writable")
+            raise Invalid(f"--textfile {path}: the folder {path.parent} is not writable. Choose another file")
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(mode):
-            raise Invalid(f"--textfile {path}: is not a regular file")
+            raise Invalid(f"--textfile {path}: is not a regular file. Choose another file")
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise Invalid(f"--textfile {path}: {error.strerror}") from error
+        raise Invalid(f"--textfile {path}: cannot be read: {error.strerror}") from error
     if not text:
         return None
     if len(text) > _MOST_BYTES or not text.startswith(_MARK):
@@ -160,7 +167,9 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
 
 
 def previous(text: bytes, now: datetime) -> KeptMetrics | None:
-    """Return the values of a previous file that the next file needs, or None if the previous file is damaged."""
+    """Return the values of a previous file that the next file needs, or None if the previous file is damaged. A time of
+    success after `now` counts as unknown.
+    """
     try:
         families = list(text_string_to_metric_families(text.decode()))
     except Exception:  # noqa: BLE001 - the parser raises errors of many types for a damaged file
@@ -178,7 +187,9 @@ def previous(text: bytes, now: datetime) -> KeptMetrics | None:
 
 
 def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
-    """Return the metrics in Prometheus' text format. An unknown value has no sample."""
+    """Return the metrics in Prometheus' text format, in the order of `GAUGES`. An unknown value (None) has no
+    sample.
+    """
     registry = CollectorRegistry()
     registry.register(_Values(cluster, values))
     return generate_latest(registry)

@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """The lock of a command that writes. `doing` is the command, as other commands report it.
-
-    With `patient`, the command waits up to one lease to see whether the heartbeat of the holder has stopped. With
-    `take_over`, it takes the lock even from a holder that may be alive. `cautious` is as for `Choice`. With `later`,
-    the command first reads, and takes the lock with `Stage.hold` if it has to write.
-    """
+    """The way in which a command that writes takes the lock of the cluster."""
 
     doing: str
+    """The name of the command, as other commands report it."""
     patient: bool = False
+    """If True, the command waits up to one lease to see whether the heartbeat of the lock's holder has stopped."""
     take_over: bool = False
+    """If True, the command takes the lock even from a holder that may be alive."""
     cautious: bool = False
+    """The same as `Choice.cautious`."""
     later: bool = False
+    """If True, the command first only reads. It takes the lock with `Stage.hold` if it has to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +187,10 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
 
 @contextmanager
 def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
-    """Open the partitions and throttles of a cluster, and the record of its runs. `state_dir` is as for
-    `_move_stores`.
+    """Open the partitions and throttles of a cluster, and the record of its runs, without the lock.
+
+    `state_dir` is the folder of the journals, or None for the user's XDG state folder. Raises Unreachable if the
+    cluster does not answer.
     """
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
@@ -198,8 +200,10 @@ def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster
 def running(
     at: world.Where,
 ) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
-    """Yield the running moves by partition, and a function that reads the open runs. Through the controllers, the
-    function sees only the journals of this host.
+    """Yield the running moves by partition, and a function that reads the open runs, oldest first.
+
+    Through the controllers, the function sees only the journals of this host. Raises Unreachable if the cluster does
+    not answer.
     """
     root = folders.state(os.environ)
     with ExitStack() as stack:
@@ -230,21 +234,28 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The stores that a move needs. `log_dirs` and `dirs` are None over ZooKeeper, which does not store log dirs."""
+    """The stores that a move needs."""
 
     cluster: MoveCluster
     runs: RecordedRuns
     clock: SystemClock
     past_moves: PastMovesFile
     log_dirs: LogDirs | None
+    """The reader of log dirs. None over ZooKeeper, which does not store log dirs."""
     dirs: ReplicaDirs | None
+    """The writer of moves between log dirs. None over ZooKeeper."""
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Takes the lock, for a command whose `Hold` has `later`."""
+    """Takes the lock, for a command whose `Hold` has `later`. Raises Busy if another kquota holds the lock. Does
+    nothing for a command that only reads.
+    """
 
 
 @contextmanager
 def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
-    """Open all stores that a move needs, on one connection. `state_dir` and `holding` are as for `_move_stores`."""
+    """Open all stores that a move needs, on one connection. `state_dir` and `holding` are as for `_move_stores`.
+
+    Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
+    """
     from kquota.stores.state.past_moves import PastMovesFile
 
     with _move_stores(at, state_dir, holding) as stores:
@@ -271,6 +282,8 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
 def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
     """Open the stores that commands for replication throttles need, on one connection. `state_dir` and `holding` are as
     for `_move_stores`.
+
+    Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
     """
     from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
@@ -302,7 +315,8 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
 def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
     """Open the record of runs and the stores that a watch of moves needs, on one connection.
 
-    A watch writes nothing.
+    A watch writes nothing, so it takes no lock. `state_dir` is as for `_move_stores`. Raises Unreachable if the cluster
+    does not answer.
     """
     from kquota.watch.observation import WatchPorts
 

@@ -130,8 +130,8 @@ LogDirThrottle: TypeAlias = Annotated[
     value(
         "replica-alter-log-dirs-throttle",
         "RATE",
-        "Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate of "
-        "the broker]",
+        "Throttle rate for copies between the log dirs of a broker, for example 50MB/s.  [default: the rate that is "
+        "set on the broker]",
     ),
 ]
 PlanOfRun: TypeAlias = Annotated[

@@ -67,13 +67,7 @@ def hidden(**more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Part):
-    """The result of a command. The fields of a subclass that are not `hidden` are the JSON document.
-
-    `notes` are lines for stderr before stdout, for example warnings. `data_notes` are only for JSON, TSV and --quiet,
-    because the text already contains them. `closing_notes` come after stdout, for example a summary. --quiet omits
-    them. `code` is the exit code. With `interim`, the text shows this answer, but JSON and TSV omit it, for example
-    because another answer follows.
-    """
+    """The result of a command. The fields of a subclass that are not `hidden` are the JSON document."""
 
     VERSION: ClassVar[int | None] = 1
     """The version of the JSON document, which is its first key. None if the document has no version."""
@@ -87,13 +81,18 @@ class Answer(Part):
     """True if tabs separate the columns of the text, as in some of Kafka's tools."""
 
     notes: tuple[str, ...] = hidden(default=())
+    """Lines for stderr that are printed before stdout, for example warnings."""
     data_notes: tuple[str, ...] = hidden(default=())
+    """Lines for stderr after `notes`, but only with JSON, TSV or --quiet, because the text already contains them."""
     closing_notes: tuple[str, ...] = hidden(default=())
+    """Lines for stderr that are printed after stdout, for example a summary. --quiet omits them."""
     code: int = hidden(default=DONE)
+    """The exit code."""
     interim: bool = hidden(default=False)
+    """If True, only the text shows this answer. JSON and TSV omit it, for example because another answer follows."""
 
     def text(self) -> Iterable[str]:
-        """Yield stdout for people, line by line. Without lines, stdout is empty."""
+        """Return the lines of stdout for people. Without lines, stdout is empty."""
         raise NotImplementedError
 
     def needs(self) -> Iterable[str]:
@@ -101,7 +100,7 @@ class Answer(Part):
         return ()
 
     def rows(self) -> Iterable[Row]:
-        """Yield the rows of --output tsv, for commands that have this format. None stands for null."""
+        """Return the rows of --output tsv, for commands that have this format. None stands for null."""
         raise NotImplementedError
 
     def document(self) -> str:
@@ -127,15 +126,15 @@ class Lines(Answer):
     lines: tuple[str, ...]
 
     def text(self) -> Iterable[str]:
-        """Yield the same lines."""
+        """Return `lines`."""
         return self.lines
 
 
 def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = False) -> int:
-    """Print the answer of a command, or each answer of a generator. Return the exit code of the last answer, or 0
-    without answers. The generator is closed if printing fails.
+    """Print the answer of a command, or each answer of a generator, and close the generator.
 
-    With `quiet`, stdout is empty, and stderr has only messages that need action. Generators ignore `quiet`.
+    Return the exit code of the last answer, or 0 without answers. With `quiet`, stdout is empty, and stderr has only
+    messages that need action. `quiet` has no effect on a generator.
     """
     if isinstance(returned, Answer):
         return _needed(returned) if quiet else _shown(returned, output)
@@ -172,9 +171,9 @@ def _written(answer: Answer, output: Output) -> str:
 
 
 def plain(value: object) -> Any:
-    """Convert a value to its JSON form. Raises TypeError for a type without a form, so that no internals leak.
+    """Convert a value to its JSON form. A `Part`, a mapping, an enum and the types in `FORMS` have a form.
 
-    A `Part`, a mapping, an enum and the types in `FORMS` have a form.
+    Raises TypeError for any other type, and for a key of a mapping that is not text.
     """
     kind = type(value)
     form = _FORM_OF.get(kind)
@@ -235,7 +234,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def named(entity: Entity | Resource) -> dict[str, str | None]:
-    """Convert the entity of a quota, or the resource of a config, to its names by kind. null is the default entity."""
+    """Convert the entity of a quota, or the resource of a config, to its names by kind. None is the default entity."""
     return {kind[:-1]: None if isinstance(name, Default) else name for kind, name in entity.parts()}
 
 

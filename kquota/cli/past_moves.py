@@ -72,8 +72,10 @@ def _destinations(expected: Pace | None) -> tuple[BrokerCourse, ...]:
 def keep_start(
     stage: move_stores.Stage, prepared: Prepared, done: Execution, expected: Pace | None, started: datetime
 ) -> None:
-    """Record the expected time of a new run if it is known, if all moves were submitted just now, and if none is
-    between log dirs. For a continued run with another throttle, remove the recorded time.
+    """Record the expected time of a new run, for later estimates.
+
+    Nothing is recorded if this time is unknown, if some moves were not submitted just now, or if some are between log
+    dirs. For a continued run with another throttle, kquota removes the recorded time.
 
     `expected` is the pace that the command itself calculated, or None if it is unknown. A recent estimate for the same
     plan and throttle takes precedence, because the estimate measured write rates for longer.
@@ -99,7 +101,8 @@ def keep_start(
 def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
     """Record the result of a check and the readings of `watch`, if the check found a run.
 
-    The check began at `began` and has just ended.
+    The check began at `began` and has just ended. If the recorded time would mislead later estimates, kquota removes
+    it, for example because the throttle changed.
     """
     run = found.run
     if run is None:

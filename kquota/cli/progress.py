@@ -178,8 +178,8 @@ def live() -> Iterator[Callable[[Iterable[str], Iterable[str]], None]]:
 
 
 def fitting(lines: Sequence[str], height: int, rows: Callable[[str], int], name: str) -> list[str]:
-    """Return the first lines that fit into `height` rows. If lines are left out, the last line has their number.
-    Return no lines if not even this line fits.
+    """Return the first lines that fit into `height` rows. If lines are left out, add a last line with their number.
+    Return no lines if not even this last line fits.
 
     `rows` returns how many rows a line takes. `name` is the word for one line.
     """

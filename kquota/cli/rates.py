@@ -20,7 +20,9 @@ _LEAST: Final = 1_000
 
 
 def throttle(text: str, option: str) -> ByteRate:
-    """Parse a rate, and warn if it is probably too low. Raises Invalid with a message that begins with `option`."""
+    """Parse a rate into bytes per second, and warn if it is probably too low. Raises Invalid with a message that begins
+    with `option`.
+    """
     rate = byte_rate(text, option)
     warn_if_low(f"{option} {text}", text, rate, "throttle")
     return rate
@@ -40,7 +42,9 @@ def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
 
 
 def any_throttle(text: str | None, option: str) -> ByteRate | None:
-    """Return the rate, or None if `text` is None or `NO_THROTTLE`. Warns and raises Invalid as `throttle` does."""
+    """Return the rate, or None if `text` is None or `NO_THROTTLE`. For `NO_THROTTLE`, also print a note. Warns and
+    raises Invalid as `throttle` does.
+    """
     if text is None:
         return None
     if text.strip() == NO_THROTTLE:

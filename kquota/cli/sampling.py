@@ -30,25 +30,27 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The second reading, with the details of `LogDirs.detailed`, and the bytes per second written to each partition.
-    None means unknown, never 0.
-    """
+    """The second reading, and the write rates between the two readings."""
 
     log_dirs: list[LogDir]
+    """The log dirs of the second reading, with the details of `LogDirs.detailed`."""
     rates: Mapping[TopicPartition, float | None]
+    """The bytes per second written to each partition. None means unknown, never 0."""
 
 
 def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
-    """Make one reading. Raises Unreachable if one of the brokers does not answer."""
+    """Make one reading. Raises Unreachable if one of the brokers does not answer, and Refused if a broker answers with
+    an error.
+    """
     found = cluster.describe(brokers, topics)
     return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())
 
 
 def sampled(cluster: LogDirs, before: Listed, seconds: float) -> Sampled:
-    """Wait `seconds`, read the sizes again, and return the write rates since `before`. Raises Unreachable if a broker
-    does not answer.
+    """Wait `seconds`, read the sizes again, and return the write rates since `before`.
 
-    The interval of the rates is the time between the two readings of the sizes.
+    The interval of the rates is the time between the two readings of the sizes. Raises Unreachable if a broker does not
+    answer, and Refused if a broker answers with an error.
     """
     first = cluster.detailed(before.log_dirs)
     time.sleep(seconds)

@@ -50,7 +50,8 @@ def remember(options: Any) -> None:
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the whole command in backquotes, with the options that `remember` keeps and that this command takes.
 
-    `command` is the part after `kquota`, without connection options, for example `move resume --run ID`.
+    `command` is the part after `kquota`, without connection options, for example `move resume --run ID`. If neither the
+    options nor `environment` name a cluster, the command has `PLACEHOLDER` as the address.
     """
     words = command.split(" ")
     commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}
@@ -63,14 +64,16 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def readable_again(file: Path | None) -> str | None:
-    """Return the name of a file for a suggested command, or None if the command could not read it: without a file, and
-    for stdin or a pipe.
+    """Return the name of a file for a suggested command. None if `file` is None, and if the command could not read it
+    again: stdin, a pipe, or a file that does not exist.
     """
     return str(file) if file is not None and file.is_file() and not file.is_relative_to("/dev") else None
 
 
 def entity_words(kind: str, name: Name | Every) -> list[str]:
-    """Return the words of `configs` that name an entity, for example `--user`, `alice`, or `--user-defaults`."""
+    """Return the words of `configs` that name an entity, for example `--user` and `alice`, or only
+    `--user-defaults`.
+    """
     option = f"--{ENTITIES[kind].short}"
     return [f"{option}-defaults"] if name is DEFAULT else [option, str(name)]
 

@@ -31,6 +31,9 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     """Do the work of a command with these options, and return its exit code. With `quiet`, return 75 instead of raising
     Busy.
 
+    With --textfile, also writes the metrics after the work. If the work failed, the file has only the exit code and the
+    time of the last success.
+
     Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after
     --timeout. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
     """
@@ -61,8 +64,8 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return the work for --quiet. If another kquota holds the lock, no error is printed, because the next scheduled
-    command repeats the work.
+    """Return `work` for --quiet: it returns 75 instead of raising Busy, because the next scheduled command repeats the
+    work.
     """
 
     def done() -> int:
@@ -92,8 +95,9 @@ def _metrics(asked: Any) -> MetricsFile:
 def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
     """Raise TimedOut in this block after `seconds` (None: never), even while the block waits for a library.
 
-    A library that does not return to Python, or that waits for its own threads, cannot delay the end by more than
-    `GRACE_SECONDS`. An abrupt end is safe, because a run is recorded before each write.
+    If the block has not ended `GRACE_SECONDS` later, print the error and end the process with exit code 75. A library
+    may otherwise delay the end, because it may never return to Python, or may wait for its own threads. An abrupt end
+    is safe, because a run is recorded before each write.
     """
     if seconds is None:
         yield

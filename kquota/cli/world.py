@@ -1,4 +1,4 @@
-"""Connects commands with clusters: opens the stores that implement the ports of other rooms."""
+"""Connects commands with clusters: opens the stores that implement the ports of other packages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ NAMES: Final = ArgumentNames(
 
 
 def where(options: Connection, *, both: bool = False, alone: str | None = None) -> Where:
-    """Return the cluster, like `connection.where`. Raises Invalid also if config.toml requires a confirmation that this
+    """Return the cluster, like `connection.where`.
+
+    Raises the errors of `connection.where`. Also raises Invalid if config.toml requires a confirmation that this
     command cannot ask for.
     """
     at = connection.where(options, both=both, alone=alone)
@@ -61,21 +63,32 @@ def where(options: Connection, *, both: bool = False, alone: str | None = None) 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
-    """Open a connection to the brokers. Raises Invalid if no address of a broker is given."""
+    """Open a connection to the brokers with the login of --command-config.
+
+    Raises Invalid for an unusable login file, and the errors of `wire_of`.
+    """
     with wire_of(at, login(at)) as opened:
         yield opened
 
 
 @contextmanager
 def wire_of(at: Where, security: Security | None) -> Iterator[Wire]:
-    """Open a connection to the brokers with this login."""
+    """Open a connection to the brokers with this login. If the command writes, print the cluster and ask for
+    confirmation as `confirmation.names` does.
+
+    Raises Invalid if no address of a broker is given or the address is wrong. Raises Refused if the brokers reject the
+    login or the operator does not confirm, and Unreachable if no broker answers.
+    """
     with library.wire(brokers(at), security, throttled(), names=NAMES) as opened:
         confirmation.names(at, opened.cluster_id)
         yield opened
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
-    """Return the login of kquota and the login to probe. Without --client-config, they are the same."""
+    """Return the login of kquota and the login to probe. Without --client-config, they are the same.
+
+    Raises Invalid if no address of a broker is given, and for an unusable login file.
+    """
     bootstrap, security = brokers(at), login(at)
     probed = security if client_config is None else library.login(client_config, warn, "--client-config")
     return library.Logins(
@@ -89,7 +102,10 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
 
 
 def login(at: Where) -> Security | None:
-    """Return the login of --command-config. A command calls this only once, because the file may be a pipe."""
+    """Return the login of --command-config, or None without this option. Raises Invalid for an unusable file.
+
+    A command calls this only once, because the file may be a pipe.
+    """
     return library.login(at.command_config, warn, NAMES.command_config)
 
 
@@ -107,7 +123,10 @@ def only_controllers(at: Where) -> bool:
 
 @contextmanager
 def controllers(at: Where) -> Iterator[ControllerConfigs]:
-    """Open a connection to the controllers instead of the brokers."""
+    """Open a connection to the controllers, which must be given, instead of the brokers.
+
+    Raises the errors of `login` and `library.controllers`. Also raises Refused if the operator does not confirm.
+    """
     assert at.controllers is not None
     with library.controllers(at.controllers, login(at), throttled(), NAMES) as found:
         confirmation.names(at, found.cluster_id)
@@ -116,7 +135,11 @@ def controllers(at: Where) -> Iterator[ControllerConfigs]:
 
 @contextmanager
 def znodes(at: Where) -> Iterator[Znodes]:
-    """Open a session with the cluster's ZooKeeper. Raises Invalid if no ZooKeeper is given."""
+    """Open a session with the cluster's ZooKeeper.
+
+    Raises Invalid if no ZooKeeper is given, and for an unusable login file. Raises Refused if the operator does not
+    confirm. Also raises the errors of `Znodes`.
+    """
     if at.zookeeper is None:
         raise Invalid("this command needs ZooKeeper. Give --zookeeper HOST:PORT")
     from kquota.stores.zookeeper.znodes import Znodes
@@ -133,8 +156,9 @@ def znodes(at: Where) -> Iterator[Znodes]:
 
 @contextmanager
 def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[Principals]:
-    """Open the cluster's client quotas. `warned` receives messages about unreadable values. By default, they are
-    printed on stderr.
+    """Open the cluster's client quotas, in ZooKeeper if its address is given. Raises the errors of `znodes` or `wire`.
+
+    `warned` receives messages about unreadable values. By default, the messages are printed on stderr.
     """
     tell = warned or warn
     if at.zookeeper is not None:
@@ -201,7 +225,10 @@ def must_carry(at: Where, entity: Entity) -> None:
 
 @contextmanager
 def configs(at: Where) -> Iterator[Configs]:
-    """Open the configs of the cluster's topics, brokers and other resources."""
+    """Open the configs of the cluster's topics, brokers and other resources.
+
+    Raises the errors of `znodes`, `controllers` or `wire`, depending on the address that is given.
+    """
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.configs import ZooKeeperConfigs
 
@@ -245,7 +272,7 @@ def broker_settings(
 
 @contextmanager
 def log_dirs(at: Where) -> Iterator[LogDirs]:
-    """Open the log dirs of the cluster's live brokers."""
+    """Open the log dirs of the cluster's live brokers. Raises the errors of `wire`."""
     from kquota.stores.admin.log_dirs import WireLogDirs
 
     with wire(at) as opened:
@@ -253,7 +280,10 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 
 
 def dead_brokers(at: Where) -> frozenset[BrokerId]:
-    """Return the fenced brokers, or an empty set if the cluster does not report them (only Kafka 4.0 or newer does)."""
+    """Return the fenced brokers, or an empty set if the cluster does not report them (only Kafka 4.0 or newer does).
+
+    Raises the errors of `wire`.
+    """
     from kquota.stores.admin.broker_metadata import fenced
 
     with wire(at) as opened:
@@ -262,7 +292,10 @@ def dead_brokers(at: Where) -> frozenset[BrokerId]:
 
 @contextmanager
 def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
-    """Open the log dirs of the cluster's live brokers, and its moves, on one connection."""
+    """Open the log dirs of the cluster's live brokers, and its moves, on one connection.
+
+    Raises the errors of `wire`.
+    """
     from kquota.stores.admin.log_dirs import WireLogDirs
     from kquota.stores.admin.moves import WireMoves
 
@@ -272,7 +305,10 @@ def log_dirs_and_moves(at: Where) -> Iterator[tuple[LogDirs, MoveCluster]]:
 
 @contextmanager
 def topics(at: Where) -> Iterator[library.Cluster]:
-    """Open the topics of a cluster, their configs, and the quotas that apply when this client changes topics."""
+    """Open the topics of a cluster, their configs, and the quotas that apply when this client changes topics.
+
+    Raises the errors of `wire`.
+    """
     with library.connect(brokers(at), at.command_config, warned=warn, throttled=throttled(), names=NAMES) as cluster:
         confirmation.names(at, cluster.cluster_id)
         yield cluster
@@ -280,7 +316,7 @@ def topics(at: Where) -> Iterator[library.Cluster]:
 
 @contextmanager
 def elections(at: Where) -> Iterator[Elections]:
-    """Open the leader elections of a cluster."""
+    """Open the leader elections of a cluster. Raises the errors of `wire`."""
     from kquota.stores.admin.elections import WireElections
 
     with wire(at) as opened:
@@ -291,7 +327,8 @@ def elections(at: Where) -> Iterator[Elections]:
 def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """Open the shared record of a cluster, to create, read or delete the record.
 
-    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for --record none.
+    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for --record none, and the errors of
+    `where`, `wire` and `znodes`.
     """
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Sharing
@@ -323,5 +360,5 @@ def unseen(alone: KquotaError | None) -> tuple[str, ...]:
 
 
 def warn(line: str) -> None:
-    """Print a warning for people."""
+    """Print a warning on stderr."""
     say(f"warning: {line}")

@@ -18,35 +18,34 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRules:
-    """The rules of an election: at most `size` partitions per request (None means all), and `pause` seconds between
-    requests.
-
-    After each batch except the last, the cluster has `settle` seconds to become as healthy as before the first batch
-    and to show the new leaders. `request_seconds` is the timeout of one request.
-    """
+    """The rules of elections in batches. Times are in seconds."""
 
     size: int | None = None
+    """The maximum number of partitions in one request. None means all partitions."""
     pause: float = 0.0
+    """The time to wait after each batch except the last, before the cluster is checked."""
     settle: float = 60.0
+    """The time after each batch except the last in which the cluster must become as healthy as before the first batch,
+    and show the new leaders.
+    """
     request_seconds: float = 60.0
+    """The timeout of one request."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ElectionResults:
-    """The results of the elections so far. `outcomes` has None for each partition whose leader was elected, otherwise
-    the failure.
-
-    `unknown` are the partitions of a request without an answer. `refused` are the partitions of a request that the
-    brokers refused as a whole, with the reason. `left` are the partitions whose election was not requested.
-    `unsettled` are the partitions that had become unhealthy, or still lacked their new leader, when the elections
-    stopped.
-    """
+    """The results of the elections so far."""
 
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
+    """None for each partition whose leader was elected, otherwise the failure."""
     unknown: tuple[TopicPartition, ...] = ()
+    """The partitions of a request without an answer."""
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """The partitions of a request that the brokers refused as a whole, with the reason."""
     left: list[TopicPartition] = field(default_factory=list)
+    """The partitions whose election was not requested."""
     unsettled: tuple[TopicPartition, ...] = ()
+    """The partitions that had become unhealthy, or still lacked their new leader, when the elections stopped."""
 
     @property
     def elected(self) -> list[TopicPartition]:

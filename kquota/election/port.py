@@ -27,7 +27,7 @@ class Elections(Protocol):
     """The leaders of one cluster."""
 
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """Return all partitions with their leader, replicas and in-sync replicas, sorted.
+        """Return all partitions with their leader, replicas and in-sync replicas, sorted by topic and partition number.
 
         Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """

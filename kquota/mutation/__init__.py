@@ -1,5 +1,5 @@
-"""Create, grow and delete topics under KIP-599. By default, topics that a mutation quota rejects are sent again when
-the quota allows it, until a timeout.
+"""Create, grow and delete topics under KIP-599. By default, if a mutation quota rejects topics, kquota sends these
+topics again as soon as the quota allows them, until a timeout.
 
 A program needs only a cluster from `kquota.connect` and these names.
 """

@@ -24,17 +24,16 @@ _LONGEST_MS: Final = 2**31 - 1
 
 
 class Fate(enum.Enum):
-    """The result for one topic.
-
-    `ALREADY` means that there was nothing to do. `REJECTED` means that the quota still rejects the topic, or that
-    kquota held it back because of the quota. `UNKNOWN` means that the request got no answer or no clear answer.
-    """
+    """The result for one topic."""
 
     DONE = "done"
     ALREADY = "already so"
+    """There was nothing to do."""
     REJECTED = "rejected"
+    """The quota still rejects the topic, or kquota held the topic back because of the quota."""
     FAILED = "failed"
     UNKNOWN = "unknown"
+    """The request got no answer or no clear answer."""
     NOT_SENT = "not sent"
 
 
@@ -51,24 +50,24 @@ class TopicOutcome:
 
 @dataclass(slots=True)
 class MutationWork:
-    """The progress of the requests. A caller can read it at any moment, even after an interrupt.
-
-    `left` has the topics without a final result, including those `in_flight`. `outcomes` has the final results by
-    topic. `sent` counts the topics in all requests, and counts a repeated topic again. `already` are the error codes
-    that mean that there is nothing to do.
-
-    `throttle_time_ms` is the wait in the last answer if that answer rejected topics. If kquota held topics back at the
-    end, it is the wait that a broker would report. Otherwise it is 0. Nothing may be sent before the monotonic time
-    `muted`, in seconds (KIP-219).
-    """
+    """The progress of the requests. A caller can read the progress at any moment, even after an interrupt."""
 
     left: deque[Mutation]
+    """The topics without a final result, including those in `in_flight`."""
     already: Collection[int] = ()
+    """The error codes that mean that there is nothing to do."""
     outcomes: dict[str, TopicOutcome] = field(default_factory=dict)
+    """The final results by topic."""
     in_flight: tuple[Mutation, ...] = ()
+    """The topics of a request that has no answer yet."""
     sent: int = 0
+    """The number of topics in all requests. A repeated topic counts again."""
     throttle_time_ms: int = 0
+    """The wait in milliseconds: the throttle time of the last answer if that answer rejected topics. If kquota held
+    topics back at the end, the throttle time that a broker would report. Otherwise 0.
+    """
     muted: float = 0.0
+    """The monotonic time in seconds before which nothing may be sent (KIP-219)."""
 
     def standing(self) -> list[TopicOutcome]:
         """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
@@ -97,7 +96,7 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Mutati
     """
     left = deque(mutations)
     if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
-        raise Refused(f"topic {twice[0]} is listed twice. Nothing was sent")
+        raise Refused(f"topic {twice[0]} is listed twice. Nothing was sent. List the topic once")
     return MutationWork(left=left, already=already)
 
 

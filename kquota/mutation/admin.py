@@ -100,7 +100,7 @@ def delete_topics(
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
-    """Return the pace for this number of topics. It follows the quota of this client, if the cluster reports one.
+    """Return the pace for this number of topics. The pace uses the quota of this client, if the cluster reports one.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
     with `validate_only` is free, so kquota does not wait before sending it. However, Kafka 4 counts the request against

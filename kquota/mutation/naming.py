@@ -77,6 +77,9 @@ def assignment(text: str, where: str) -> Assignment:
         if len(set(replicas)) < len(replicas):
             raise Invalid(f"{where} {text!r}: Partition replica lists may not contain duplicate entries")
         if found and len(replicas) != len(found[0]):
-            raise Invalid(f"{where} {text!r}: partition {number} has different replication factor")
+            raise Invalid(
+                f"{where} {text!r}: partition {number} has different replication factor. Give every partition the same "
+                "number of replicas"
+            )
         found[number] = replicas
     return found

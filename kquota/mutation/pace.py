@@ -31,8 +31,8 @@ BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 HAIR: Final = 0.002
 """kquota adds this many seconds to a throttle time, because a rounded-down time ends too early."""
 _DARE: Final = 1.1
-"""The factor by which a learned rate rises after each fully accepted request, once there were more than `_trust` of
-them in a row.
+"""The factor by which a learned rate rises after each fully accepted request, once more than `_trust` requests in a row
+were fully accepted.
 """
 _TRUST: Final = 8
 """The initial value of `_trust`, the number of fully accepted requests in a row before a learned rate rises. The number
@@ -105,19 +105,22 @@ def fitting(mutations: Sequence[int], tokens: float = math.inf) -> int:
 
 @dataclass(slots=True)
 class MutationPace:
-    """The pace of mutations. `quota` is the rate in mutations per second. If it is None, only rejections determine the
-    pace.
+    """The pace of mutations. Times are in seconds.
 
-    Times are in seconds. A full bucket holds `burst_seconds` of its rate. Clients that share a bucket cannot see each
-    other. They take turns if they know its rate, if answers are fast enough to show their order, and if their shares
-    are not too large (`_MANY`). A turn lasts as long as the rate needs for one topic, and a client that recently had
-    more of the bucket sends later in the turn. Otherwise each client waits for a random time, which is longer for a
-    client that recently had more of the bucket.
+    Clients that share a bucket cannot see each other. They take turns under three conditions: they know the rate of the
+    bucket, answers are fast enough to show their order, and their shares are not too large (`_MANY`). A turn lasts as
+    long as the rate needs for one topic. A client that recently had more of the bucket sends later in the turn.
+
+    Otherwise, each client waits for a random time. The time is longer for a client that recently had more of the
+    bucket.
     """
 
     quota: float | None
+    """The rate in mutations per second. If it is None, only rejections determine the pace."""
     burst_seconds: float = BURST_SECONDS
+    """The size of a full bucket, in seconds of its rate."""
     draw: random.Random = field(default_factory=random.Random)
+    """The source of the random waits."""
     # The bucket has 0 tokens at `_zero`: at the end of the last throttle time, or `burst_seconds` before the first
     # answer if nothing was rejected and the quota is known. Otherwise `_zero` is None. Since the last rejection,
     # `_spent` mutations were accepted, and `_unrejected` requests were accepted as a whole.
@@ -272,9 +275,12 @@ class MutationPace:
 
         The client waits for its place within the time of one topic. Each topic of another client delays the next moment
         of 0 tokens by the time of one topic, so a client that lets others go first keeps its place. A client with a
-        smaller share lets more topics of others go first, sends fewer requests, and is first when it sends. With many
-        clients, fewer requests are rejected. Example: twenty clients with a twentieth each are all at 0.2 of a topic's
-        time, and let 0 to 4 topics go first. A client with a quarter of that share is at 0.1 and lets 0 to 8 go first.
+        smaller share lets more topics of others go first. It therefore sends fewer requests, and is first when it
+        sends. With many clients, fewer requests are rejected.
+
+        Example: each of twenty clients has a twentieth of the bucket. Each client has its place at 0.2 of a topic's
+        time, and lets 0 to 4 topics go first. A client with a quarter of that share has its place at 0.1, and lets 0 to
+        8 topics go first.
 
         A client without a share lets no topic of others go first. If a topic takes longer than the bucket takes to
         fill, no client does, because a full bucket loses tokens.

@@ -65,7 +65,7 @@ class Topics(Protocol):
         the replicas that a reassignment adds and removes.
 
         Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report these
-        replicas.
+        replicas. Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
         ...
 

@@ -12,21 +12,24 @@ Brokers = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition. `leader` is None if there is no leader. `elr` and `last_known_elr` are None if they were not read,
-    as before Kafka 4.0.
-
-    `elr` are the eligible leader replicas, and `last_known_elr` the last ones that were known (KIP-966). During a
-    reassignment, `replicas` has all old and new replicas, including those in `adding` and `removing`.
-    """
+    """One partition."""
 
     number: int
     leader: BrokerId | None
+    """None if the partition has no leader."""
     replicas: Brokers
+    """The replicas, the preferred leader first. During a reassignment, these include the replicas in `adding` and
+    `removing`.
+    """
     isr: Brokers
     elr: Brokers | None = None
+    """The eligible leader replicas (KIP-966). None if they were not read, as before Kafka 4.0."""
     last_known_elr: Brokers | None = None
+    """The last known eligible leader replicas. None if they were not read, as before Kafka 4.0."""
     adding: Brokers = ()
+    """The replicas that a running reassignment adds."""
     removing: Brokers = ()
+    """The replicas that a running reassignment removes."""
 
     @property
     def under_replicated(self) -> bool:
@@ -60,10 +63,10 @@ Assignment = Mapping[int, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A topic to create. `partitions` and `replication_factor` are None if `assignment` is set. Without an assignment,
-    None means the broker's default (from Kafka 2.4).
+    """A topic to create.
 
-    `default_partitions` is the number of partitions that the broker's default will probably give. It is not sent.
+    `partitions` and `replication_factor` are None if `assignment` is set. Without an assignment, None means the
+    broker's default (from Kafka 2.4).
     """
 
     topic: str
@@ -72,6 +75,7 @@ class Creation:
     assignment: Assignment | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
     default_partitions: int = 1
+    """The number of partitions that the broker's default will probably give. kquota does not send this number."""
 
     @property
     def mutations(self) -> int:

@@ -28,37 +28,40 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The copies for one broker, or for one of its log dirs. `log_dir` is None if the broker chooses the log dir.
-
-    `bytes` is the size of the copies, and `writes` is the rate at which producers write to them. `grows` is the rate at
-    which producers write to replicas that the broker already holds. Rates are in bytes per second. None means an
-    unknown rate, never 0.
-    """
+    """The copies for one broker, or for one of its log dirs. Rates are in bytes per second."""
 
     broker: int
     log_dir: str | None
+    """None if the broker chooses the log dir."""
     copies: int
     bytes: int
+    """The size of the copies."""
     writes: float | None
+    """The rate at which producers write to the copies. None means unknown, never 0."""
     grows: float | None
+    """The rate at which producers write to replicas that the broker already holds. None means unknown, never 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """One volume at the end of the move, in bytes, or all volumes of the broker together if `log_dir` is None.
+    """The space of one volume at the end of the move, in bytes. None means unknown.
 
-    `usable` is the usable space before the move. `arriving` is the size of all copies for the volume. `written` is the
-    size of the records that producers write to old and new replicas during the move, if retention deletes nothing. None
-    means unknown. Log dirs with the same total and usable bytes count as one volume. `apart` is the space left, without
-    writes, if each of them has a separate volume, as on the empty disks of a new broker.
+    Log dirs with the same total and usable bytes count as one volume.
     """
 
     broker: int
     log_dir: str | None
+    """None for all volumes of the broker together."""
     usable: int | None
+    """The usable space before the move."""
     arriving: int
+    """The size of all copies for the volume."""
     written: float | None
+    """The size of the records that producers write to old and new replicas during the move, if retention deletes
+    nothing.
+    """
     apart: int | None
+    """The space left, without writes, if each log dir has a separate volume, as on the empty disks of a new broker."""
 
     @property
     def left(self) -> int | None:
@@ -80,7 +83,8 @@ class Room:
 
 
 def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
-    """Return the room of each log dir that the plan names, and of each broker that chooses a log dir itself.
+    """Return the room of each log dir that the plan names, and of each broker that chooses a log dir itself. The result
+    is sorted by broker and log dir.
 
     `seconds` is the duration of the move, or None if it is unknown. If a broker chooses among its volumes, these
     volumes and all copies for the broker count together, so one volume may still become full.

@@ -29,22 +29,26 @@ AT_ONCE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforcement:
-    """The broker settings that affect a throttled fetch, in bytes and seconds.
-
-    They are Kafka's defaults unless `of_brokers` is True. The bytes of `at_once` seconds pass at once if there was no
-    throttled traffic before the move. If a broker already has a replication throttle (`throttled`), up to a whole
-    window of unused quota passes at once.
-    """
+    """The broker settings that affect a throttled fetch, in bytes and seconds."""
 
     window_num: int = SAMPLES
+    """The number of samples in the quota window."""
     window_seconds: float = SAMPLE_MS / 1_000
+    """The length of one sample."""
     fetch_backoff: float = 1.0
+    """`replica.fetch.backoff.ms`, in seconds."""
     fetch_wait: float = 0.5
+    """`replica.fetch.wait.max.ms`, in seconds."""
     fetch_bytes: int = 1_048_576
+    """`replica.fetch.max.bytes`."""
     response_bytes: int = 10_485_760
+    """`replica.fetch.response.max.bytes`."""
     of_brokers: bool = False
+    """True if brokers reported the settings. Otherwise, the settings are Kafka's defaults."""
     at_once: float = AT_ONCE_SECONDS
+    """The bytes of this many seconds of the throttle pass at once if there was no throttled traffic before the move."""
     throttled: bool = False
+    """True if a broker already has a replication throttle. Up to a whole window of unused quota then passes at once."""
 
     @property
     def window(self) -> float:
@@ -85,8 +89,8 @@ class Enforcement:
     def burst(self, throttle: float, copies: int) -> float:
         """Return the bytes of `copies` partitions that pass before the first pause.
 
-        They are `at_once` seconds of the throttle plus half a fetch, because the last fetch exceeds the quota by this
-        on average. The minimum is one whole fetch.
+        They are `at_once` seconds of the throttle plus half a fetch, because the last fetch exceeds the quota by half
+        a fetch on average. The minimum is one whole fetch.
         """
         fetch = self._fetch(copies)
         return max(fetch, throttle * self.at_once + fetch / 2)
@@ -133,7 +137,10 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
 
 
 def longest_window(brokers: Iterable[Mapping[str, str | None]]) -> float:
-    """Return the longest quota window of the brokers, in seconds. Without configs, it is Kafka's default."""
+    """Return the longest quota window of the brokers, in seconds. Brokers that do not report their window are ignored.
+
+    If no broker reports its window, return Kafka's default.
+    """
     found = [
         (number_in(settings, f"{_WINDOW}num"), number_in(settings, f"{_WINDOW}size.seconds")) for settings in brokers
     ]

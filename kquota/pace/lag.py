@@ -79,7 +79,9 @@ class _Commit(NamedTuple):
 
 
 class _GroupPartition(NamedTuple):
-    """The last offsets of a group in a partition, its commits, and the seconds between the last two of them."""
+    """The last offsets of a group in a partition, and its commits. `rhythm` is the time between the last two commits,
+    in seconds.
+    """
 
     at: float
     offsets: GroupOffsets
@@ -91,18 +93,22 @@ _GroupPartitions: TypeAlias = Mapping[TopicPartition, _GroupPartition]
 
 
 class _Course(NamedTuple):
-    """The sums over the partitions of a group, from the first to the last commit of each: the new records (`written`),
-    their `rate` per second, and the bounds of the growth of the lag (`least` and `most`). `seconds` is the longest of
-    these times. `latest_rate` and `latest` (the probable growth) are for about the last `LEAST_SECONDS`.
-    """
+    """The sums over the partitions of a group, from the first to the last commit of each partition."""
 
     seconds: float
+    """The longest time from the first to the last commit of a partition."""
     written: int
+    """The new records."""
     rate: float
+    """The new records per second."""
     latest_rate: float
+    """The new records per second in about the last `LEAST_SECONDS`."""
     least: int
+    """The lower bound of the growth of the lag."""
     most: int
+    """The upper bound of the growth of the lag."""
     latest: int
+    """The probable growth of the lag in about the last `LEAST_SECONDS`."""
 
     @property
     def has_grown(self) -> bool:
@@ -132,11 +138,15 @@ class _Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLags:
-    """The commits since the last decrease of the throttle, and in `kept` the rate with which each group has kept up."""
+    """The commits of consumer groups since the last decrease of the throttle, and the rates with which they kept up."""
 
     at: float | None = None
+    """The time of the last reading since this decrease, in seconds of a monotonic clock. None without such a reading.
+    """
     partitions: Mapping[str, _GroupPartitions] = field(default_factory=dict)
+    """The partitions of each group, with their commits."""
     kept: Mapping[str, _Kept] = field(default_factory=dict)
+    """The highest rate with which each group has kept up."""
 
     def forgotten(self) -> GroupLags:
         """Return the state after a decrease of the throttle, without the commits, which do not show its effect."""

@@ -1,5 +1,6 @@
-"""A throttle that protects clients during a move: it rises while no signal shows harm, and falls when writes are slow,
-a consumer group lags, partitions lose in-sync replicas, or the metrics of brokers show slow clients.
+"""A throttle that protects clients during a move. The throttle rises while no signal shows harm, and falls when a
+signal shows harm. The signals are slow writes, the lag of consumer groups, lost in-sync replicas, and slow clients in
+the metrics of brokers.
 
 This is a state machine without I/O. It receives one window of measurements after another, and returns the throttle to
 set.
@@ -83,42 +84,50 @@ _HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK, Pressure.LAGG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWindow:
-    """Measurements of a few seconds: the latencies of the writes to each broker, in seconds.
-
-    A failed write has an infinite latency. `shrunk` is the number of partitions that lost an in-sync replica. `offsets`
-    is a new reading of the consumer groups, if there is one. `reported` has the metrics of brokers, if there is a new
-    reading, and `unreported` is the reason why a reading is incomplete.
-    """
+    """The measurements of a few seconds."""
 
     seconds: float
+    """The length of the window."""
     latencies: Mapping[BrokerId, Collection[float]]
+    """The latencies of the writes to each broker, in seconds. A failed write has an infinite latency."""
     shrunk: int = 0
+    """The number of partitions that lost an in-sync replica."""
     offsets: OffsetsReading | None = None
+    """A new reading of the consumer groups, or None without one."""
     reported: Collection[BrokerTimes] = ()
+    """A new reading of the metrics of brokers. Empty without one."""
     unreported: str | None = None
+    """The reason why the reading of the metrics is incomplete, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionStep:
-    """The throttle to set, and the reason. `broker` has the highest ratio of `latency` to `limit` (both in seconds).
+    """The throttle to set, and the reason.
 
-    These three are None while the baseline is measured, and if no broker is slow and the latency of a broker is
-    unknown. `shrunk` is the number of partitions that lost an in-sync replica. If the lag of a consumer group is the
-    reason, `lag` has its growth. If metrics are the reason, `high` is the reported time that exceeds its limit most.
-    `unreported` is the reason why metrics are unknown. `excused` has the lags that grow even under the lowest throttle.
-    The groups of these lags no longer count.
+    `broker`, `latency` and `limit` are None while the baseline is measured. They are also None if no broker is slow and
+    the latency of a broker is unknown.
     """
 
     rate: ByteRate
+    """The throttle to set."""
     pressure: Pressure
+    """The reason."""
     broker: BrokerId | None = None
+    """The broker with the highest ratio of `latency` to `limit`."""
     latency: float | None = None
+    """The latency of writes to this broker, in seconds."""
     limit: float | None = None
+    """The latency above which this broker is slow, in seconds."""
     shrunk: int = 0
+    """The number of partitions that lost an in-sync replica."""
     lag: GrowingLag | None = None
+    """The growth of the lag of a consumer group, if this lag is the reason."""
     high: HighTime | None = None
+    """The reported time that exceeds its limit most, if metrics are the reason."""
     unreported: str | None = None
+    """The reason why metrics are unknown, or None."""
     excused: tuple[GrowingLag, ...] = ()
+    """The lags that grow even under the lowest throttle. The groups of these lags no longer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,15 +13,16 @@ LEAST_EXCESS_SECONDS: Final = 0.005
 
 
 class ReportedTime(enum.Enum):
-    """A time that brokers report.
-
-    `PRODUCE` is the 99th percentile over all produce requests. It covers about five minutes (Kafka's decaying
-    reservoir), so a high value that does not rise is old. `THROTTLED` is the highest mean delay that a request quota
-    causes for a client. Delays by byte rate quotas do not count, because they do not depend on a move.
-    """
+    """A time that brokers report."""
 
     PRODUCE = "produce requests"
+    """The 99th percentile over the produce requests of about five minutes (Kafka's decaying reservoir). A high value
+    that does not rise is therefore old.
+    """
     THROTTLED = "request quotas"
+    """The highest mean delay that a request quota causes for a client. Delays by byte rate quotas do not count, because
+    they do not depend on a move.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class BrokerTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighTime:
-    """A time above its limit, in seconds."""
+    """A reported time that is above its limit. `seconds` and `limit` are in seconds."""
 
     broker: str
     time: ReportedTime
@@ -47,13 +48,12 @@ _Key: TypeAlias = tuple[str, ReportedTime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedBaseline:
-    """The baselines of each broker's times (`highest`), and the last values of these times (`last`).
-
-    A baseline is the highest value under the lowest throttle, or else the first value that was read.
-    """
+    """The baselines and the last values of all brokers' times, in seconds."""
 
     highest: Mapping[_Key, float] = field(default_factory=dict)
+    """The baselines: the highest value under the lowest throttle, or else the first value that was read."""
     last: Mapping[_Key, float] = field(default_factory=dict)
+    """The last value of each time that was read."""
 
     def measured(self, found: Collection[BrokerTimes]) -> ReportedBaseline:
         """Return the baseline after another reading under the lowest throttle."""
@@ -62,11 +62,12 @@ class ReportedBaseline:
         return ReportedBaseline(highest={**self.highest, **highest}, last={**self.last, **now})
 
     def after(self, found: Collection[BrokerTimes]) -> tuple[ReportedBaseline, HighTime | None]:
-        """Return the state after a reading, and the time that exceeds its limit most, or None.
+        """Return the baseline after a reading, and the time that exceeds its limit by the largest factor. The time is
+        None if no time is high.
 
-        A `PRODUCE` time counts only if it has risen since the previous reading. A broker without a baseline for a time
-        is compared with the highest baseline of the other brokers. If no broker has one, this reading becomes the
-        baseline.
+        A `PRODUCE` time counts only if it is above its last value, or has none. A broker without a baseline for a time
+        is compared with the highest baseline of the other brokers. If no broker has a baseline, this reading becomes
+        the baseline.
         """
         now = _flat(found)
         high: list[tuple[float, HighTime]] = []

@@ -28,10 +28,8 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The load of one side of one broker during the move, under `throttle`. `bytes` is the size of all its copies.
-
-    `keep_up` is the follower traffic that uses this throttle (0 on a destination). `writes` is the rate at which
-    producers write to its copies, counted for each copy. Rates are in bytes per second. None means unknown, never 0.
+    """The load of one side of one broker during the move. Rates are in bytes per second. None means unknown,
+    never 0.
     """
 
     broker: int
@@ -40,24 +38,33 @@ class Share:
     enforcement: Enforcement
     copies: int
     bytes: int
+    """The size of all copies of this side."""
     keep_up: float | None
+    """The follower traffic that uses this throttle. It is 0 on a destination."""
     writes: float | None
+    """The rate at which producers write to the partitions of the copies, counted for each copy."""
 
     @property
     def flows(self) -> float:
-        """The usable part of the throttle, in bytes per second."""
+        """The usable part of the throttle, in bytes per second.
+
+        A leader can use its whole throttle if `needed` is known and above 0, because writes end the pauses of fetches.
+        """
         if self.side is Side.DESTINATION:
             return self.throttle * self.enforcement.into_destination
         return self.throttle * (1.0 if self.needed else self.enforcement.out_of_quiet_leader)
 
     @property
     def left(self) -> float | None:
-        """The rate that remains for copies: `flows` - `keep_up`. It can be negative. None if `keep_up` is unknown."""
+        """The rate that remains for copies, in bytes per second: `flows` - `keep_up`. It can be negative. None if
+        `keep_up` is unknown.
+        """
         return None if self.keep_up is None else self.flows - self.keep_up
 
     @property
     def needed(self) -> float | None:
-        """The rate that the throttle must exceed so that the copies of this side catch up. None if a rate is unknown.
+        """The rate that the throttle must exceed so that the copies of this side catch up, in bytes per second. None if
+        a rate is unknown.
 
         `keep_up` + `writes` is sufficient. A copy that has caught up is in sync and keeps using its write rate. The
         last copy therefore gets `throttle` - `keep_up` - (the write rates of all other copies), and this must exceed
@@ -67,7 +74,7 @@ class Share:
 
     @property
     def finishes(self) -> bool | None:
-        """True if the copies of this side catch up (`needed`). None if a rate is unknown."""
+        """True if the copies of this side catch up, because `throttle` exceeds `needed`. None if a rate is unknown."""
         return None if self.needed is None else self.throttle > self.needed
 
     @property
@@ -125,21 +132,23 @@ def shares(work: Work, throttle: ByteRate, enforcement: Enforcement) -> tuple[Sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The pace of a move under `throttle`: one share for each side of each broker, in the order of `shares()`.
-
-    `run` has the end of each link, without the start of the move and the turnover of windows. It is None if a rate is
-    unknown or the move never finishes.
-    """
+    """The pace of a move under `throttle`, which applies to both sides of every broker."""
 
     work: Work
     throttle: ByteRate
     enforcement: Enforcement
     shares: tuple[Share, ...]
+    """One share for each side of each broker, in the order of `shares()`."""
     run: StreamEnds | None
+    """The end of each link in seconds, without the times that `Enforcement.seconds` adds. None if a rate is unknown or
+    the move never finishes.
+    """
 
     @property
     def feasible(self) -> bool | None:
-        """False if any side can never finish. None if no side is known to fail, but a rate is unknown."""
+        """True if every side can finish, and False if any side can never finish. None if a rate is unknown and no side
+        is known to fail.
+        """
         verdicts = {share.finishes for share in self.shares}
         if False in verdicts:
             return False
@@ -147,10 +156,11 @@ class Pace:
 
     @property
     def bottleneck(self) -> Share | None:
-        """The side that the move waits for: one that never finishes, otherwise the slower side of the last copies.
+        """The side that the move waits for. None if nothing moves.
 
-        If rates are unknown, it is the side that would be slowest if nothing were written. It is None if nothing
-        moves. If sides are equal, it is the first one.
+        If sides can never finish, it is the one whose throttle is furthest below `needed`. Otherwise, it is the slower
+        side of the last copies. If a rate is unknown, it is the side with the largest `least_seconds`. Of equal sides,
+        it is the first one in `shares`.
         """
         if not self.shares:
             return None
@@ -185,13 +195,13 @@ class Pace:
     def least_throttle(self) -> float | None:
         """The rate in bytes per second that a throttle must exceed so that the move can finish.
 
-        None if a rate is unknown.
+        It is 0 if nothing moves. None if a rate is unknown.
         """
         return highest([0.0, *(share.needed for share in self.shares)])
 
     @property
     def seconds(self) -> float | None:
-        """The expected time in seconds: the start, the end and the parallel copies. It is 0 if nothing moves.
+        """The expected time in seconds, including the start and the end of the move. It is 0 if nothing moves.
 
         It is None if a rate is unknown or the move never finishes.
         """
@@ -201,18 +211,18 @@ class Pace:
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """The works that run one after the other. A move without waves has only one."""
+        """The work of the move as the only element. `Waves.works` has one element for each wave."""
         return (self.work,)
 
     @property
     def followed(self) -> bool | None:
-        """Whether the links of the move were simulated until its end. False if they are more than
-        `fair_rates.MOST_STREAMS`, so that the expected time is only a lower bound. None without an expected time.
+        """True if the links of the move were simulated. False if there are more than `fair_rates.MOST_STREAMS` links,
+        so that the expected time is only a lower bound. None without an expected time.
         """
         return None if self.run is None else self.run.exact
 
     def under(self, throttle: ByteRate) -> Pace:
-        """Return the same move under another throttle."""
+        """Return the pace of the same move under another throttle."""
         return pace(self.work, throttle, self.enforcement)
 
     @property
@@ -234,7 +244,9 @@ class Pace:
 
 
 def pace(work: Work, throttle: ByteRate, enforcement: Enforcement = AS_SHIPPED) -> Pace:
-    """Return the pace of `work` under `throttle` on both sides of every broker."""
+    """Return the pace of `work` under `throttle` on both sides of every broker. By default, the brokers have Kafka's
+    default settings.
+    """
     found = shares(work, throttle, enforcement)
     at_once: dict[Port, float] = {(share.broker, share.side): share.at_once for share in found}
     spare: dict[Port, float] = {(s.broker, s.side): s.spare for s in found if s.spare is not None}

@@ -24,19 +24,21 @@ OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The range that contains the actual time of nine in ten moves, in seconds. `high` is None if the move would never
-    end with write rates at their 95th percentile.
-
-    `writes` is true if the band includes the variation of write rates. The band includes the errors of `past_moves`
-    past moves of the cluster, or the error of the model if `past_moves` is 0. `unused_quota` is true if the band
-    includes a faster start, which is possible if throttled traffic before the move leaves quota unused.
-    """
+    """The range that contains the actual time of nine in ten moves, in seconds."""
 
     low: float
     high: float | None
+    """None if the move would never end with write rates at their 95th percentile."""
     writes: bool
+    """True if the band includes the variation of write rates."""
     past_moves: int = 0
+    """The number of past moves of the cluster whose errors the band includes. If it is 0, the band includes the error
+    of the model instead.
+    """
     unused_quota: bool = False
+    """True if the band includes a faster start. This is possible if a broker already has a throttle, because its window
+    can contain unused quota.
+    """
 
 
 def band(
@@ -45,7 +47,8 @@ def band(
     """Return the 90 % band of a pace, or None without an expected time.
 
     `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate, divided by the
-    mean. They apply to all leaders at the same time, so the band is too wide rather than too narrow.
+    mean. The rate of a leader without a factor does not vary. The factors apply to all leaders at the same time, so the
+    band is too wide rather than too narrow.
     """
     if expected.seconds is None:
         return None
@@ -69,7 +72,7 @@ def band(
 def together(bands: Iterable[Band | None]) -> Band | None:
     """Return the band of moves that run one after the other. The band is too wide rather than too narrow.
 
-    None without moves, or if a move has no band.
+    `past_moves` is the lowest number of all bands. The result is None without moves, or if a move has no band.
     """
     found = list(bands)
     known = [band for band in found if band is not None]
@@ -85,9 +88,10 @@ def together(bands: Iterable[Band | None]) -> Band | None:
 
 
 def stuck_at_peak(expected: Pace, peak: Mapping[int, float]) -> tuple[int, ...]:
-    """Return the leaders whose peak alone could prevent the move from ending, lowest id first.
+    """Return the leaders whose peak write rate alone could prevent the move from ending, lowest id first.
 
-    `peak` has the factor of each leader: the 99th percentile of its write rate, divided by the mean.
+    `peak` has the factor of each leader: the 99th percentile of its write rate, divided by the mean. A leader without a
+    factor is left out. An unknown rate counts as 0.
     """
     needed = {(share.broker, share.side): share.needed or 0.0 for share in expected.shares}
     links: defaultdict[int, list[Link]] = defaultdict(list)

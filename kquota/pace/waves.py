@@ -38,7 +38,7 @@ class Waves:
 
     @property
     def throttle(self) -> ByteRate:
-        """The throttle of all waves."""
+        """The throttle of all waves, in bytes per second."""
         return self.each[0][1].throttle
 
     @property
@@ -61,7 +61,9 @@ class Waves:
 
     @property
     def feasible(self) -> bool | None:
-        """False if a wave can never finish. None if no wave is known to fail, but a rate is unknown."""
+        """True if every wave can finish, and False if any wave can never finish. None if a rate is unknown and no wave
+        is known to fail.
+        """
         verdicts = {pace.feasible for _, pace in self.each}
         return False if False in verdicts else None if None in verdicts else True
 
@@ -75,7 +77,10 @@ class Waves:
 
     @property
     def worst(self) -> int:
-        """The index in `each` of the first wave that can never finish, otherwise of the longest wave."""
+        """The index in `each` of the first wave that can never finish, otherwise of the longest wave.
+
+        If the time of any wave is unknown, the wave with the largest lower bound counts as the longest.
+        """
         stuck = [n for n, (_, pace) in enumerate(self.each) if pace.feasible is False]
         if stuck:
             return stuck[0]
@@ -85,7 +90,7 @@ class Waves:
 
     @property
     def bottleneck(self) -> Share | None:
-        """The bottleneck of the worst wave."""
+        """The bottleneck of the worst wave, or None if nothing moves in it."""
         return self.each[self.worst][1].bottleneck
 
     @property
@@ -100,7 +105,7 @@ class Waves:
 
 
 def in_waves(waves: Iterable[Wave], like: Pace) -> Waves:
-    """Return the waves of a move, with the throttle and the enforcement of the whole move."""
+    """Return the waves of a move, with the throttle and the enforcement of `like`, the pace of the whole move."""
     return Waves(each=tuple((wave, pace(wave.work, like.throttle, like.enforcement)) for wave in waves))
 
 
@@ -108,11 +113,13 @@ def in_waves(waves: Iterable[Wave], like: Pace) -> Waves:
 class Split:
     """The split of a move into waves. Partitions stay in their order, and each wave is a range of them.
 
-    It has the number of `waves`, or the maximum bytes of one wave, `in_flight`. Exactly one of the two is set.
+    Exactly one of `waves` and `in_flight` is set.
     """
 
     waves: int | None = None
+    """The maximum number of waves."""
     in_flight: int | None = None
+    """The maximum bytes of one wave. A single partition can exceed it."""
 
     def starts(self, copied: Sequence[int]) -> list[int]:
         """Return the index at which each wave begins. `copied` has the bytes to copy for each partition."""

@@ -93,7 +93,10 @@ class Allotment:
     each: float
 
     def of(self, part: Led) -> float:
-        """Return the write rate of some of the partitions that the broker leads, in bytes per second."""
+        """Return the write rate of `part`, some of the partitions that the broker leads, in bytes per second.
+
+        `part.writes` must be known if `factor` is not None.
+        """
         if self.factor is not None:
             assert part.writes is not None
             return self.factor * part.writes

@@ -54,7 +54,11 @@ class BalanceBand:
 
 
 def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand) -> None:
-    """Move and exchange replicas until every destination is in the band, or the search finds nothing that helps."""
+    """Move and exchange replicas in `draft` until every destination is in the band, or the search finds nothing that
+    helps.
+
+    `movable` has the numbers of the partitions that may move.
+    """
     scales = _Scales(draft, goal, movable, band, Why.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
@@ -71,7 +75,8 @@ def fill(
     """Move replicas from the fullest brokers to the `receivers` below the band, until each receiver reaches the band or
     no move helps.
 
-    Brokers that are not in `receivers` get no new replicas. `why` is the goal that is recorded for the moves.
+    Brokers that are not in `receivers` get no new replicas. `movable` has the numbers of the partitions that may move.
+    `why` is the goal that is recorded for the moves.
     """
     scales = _Scales(draft, goal, movable, band, why)
     while scales.feed(receivers) or scales.take_back():
@@ -121,7 +126,7 @@ class _Scales:
         return moved
 
     def swap(self) -> bool:
-        """Exchange a replica for a smaller one, if this helps. Return True if replicas were exchanged."""
+        """Exchange a replica for a smaller one of another broker. Return False if no exchange helps."""
         ordered = [broker for _, broker in self.ranking.ordered]
         load, band = self.draft.bytes, self.band
         pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
@@ -197,8 +202,8 @@ class _Scales:
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
         """Move one replica to a broker. Return True if one was moved.
 
-        A source without a suitable replica is added to `spent`, because the destination accepts even fewer replicas
-        when it is fuller.
+        A source without a suitable replica is added to `spent`, because a fuller destination accepts even fewer
+        replicas.
         """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):
@@ -259,7 +264,9 @@ class _Scales:
 
 
 def _nearest(held: Sequence[tuple[int, int]], size: int) -> Iterator[int]:
-    """Yield partitions of at most this size, the largest first, then the larger ones, the smallest first."""
+    """Yield the partitions of at most `size` bytes, the largest first. Then yield the larger partitions, the smallest
+    first.
+    """
     cut = bisect_right(held, (size, inf))
     yield from (held[n][1] for n in range(cut - 1, -1, -1))
     yield from (held[n][1] for n in range(cut, len(held)))

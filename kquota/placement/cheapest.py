@@ -1,4 +1,5 @@
-"""A search for the cheapest moves into the band, for few replicas. With many replicas, `balance` is close enough.
+"""A search for the moves with the fewest bytes that bring log dirs into the band. It is for few replicas. With many
+replicas, `balance` is close enough.
 
 The search is branch and bound. A branch ends when its bytes, plus the bytes that its log dirs still lack or hold in
 excess, reach the bytes of the best answer so far. The number of steps is limited, so a cheaper answer may exist.
@@ -19,7 +20,7 @@ _STEPS: Final = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movable:
-    """A replica that may move: its number, its size in bytes, and the log dir that holds it (`place`)."""
+    """A replica that may move: its number, its size in bytes, and the number of the log dir that holds it (`place`)."""
 
     number: int
     size: int
@@ -35,8 +36,9 @@ def cheapest(
 ) -> dict[int, BrokerId] | None:
     """Return the new place of each replica that moves, so that all loads are in the band. Fewer than `most` bytes move.
 
-    `loads` has the bytes in each place. `room` has the bytes that each place can receive, or None for no limit. The
-    result is None if there are too many replicas, or if the search finds no solution.
+    `loads` has the bytes in each place. `room` has the bytes that each place can receive, or None for no limit. Empty
+    replicas do not move. The result is None if more than `_FEW` replicas are not empty, or if the search finds no
+    solution.
     """
     ordered = sorted((each for each in replicas if each.size), key=lambda each: (-each.size, each.number))
     if len(ordered) > _FEW:

@@ -41,19 +41,19 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that is alive or in the replicas of a partition. `disk` is None if it is unknown.
-
-    `rack` is None if the broker has no rack, or if its rack is unknown, as for a dead broker. `cordon` is None if no
-    log dir of the broker is cordoned.
-    If some log dirs of the broker are cordoned, new replicas must fit on `open_disk`, the volumes of the other log
-    dirs. `open_disk` is None if it is unknown or `cordon` is None.
-    """
+    """A broker that is alive or in the replicas of a partition."""
 
     rack: str | None = None
+    """None if the broker has no rack, or if its rack is unknown, as for a dead broker."""
     alive: bool = True
     disk: Disk | None = None
+    """None if its size is unknown."""
     cordon: Cordon | None = None
+    """None if no log dir of the broker is cordoned."""
     open_disk: Disk | None = None
+    """The volumes of the log dirs that are not cordoned, on which new replicas must fit. None if `cordon` is None or
+    the size of a volume is unknown.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class ClusterLayout:
 
     @property
     def cordons(self) -> tuple[Cordon, ...]:
-        """The cordoned log dirs of each broker that has any."""
+        """The cordoned log dirs of each broker that has any, sorted by broker."""
         return tuple(found.cordon for found in self.brokers.values() if found.cordon is not None)
 
     def racks(self) -> dict[BrokerId, str]:

@@ -42,28 +42,28 @@ class Ranking:
 
 
 class PlacementDraft:
-    """The draft of an assignment. Partitions are numbered in the order of the cluster. An unknown size counts as 0.
-
-    `copies[p]` maps each broker that gets a replica to a source and a goal. The source is the broker that loses its
-    replica in return, or None for an additional replica. The keys are always exactly the brokers of `replicas[p]` that
-    do not hold the partition now. `drops[p]` are replicas that are removed without a replacement. `incoming` has the
-    bytes that each broker must receive. `pending` has the bytes that running moves still copy to each broker. `room`
-    has the bytes that each broker can receive besides `pending`, or None if its disk is unknown.
-    """
+    """The draft of an assignment. Partitions are numbered in the order of the cluster. An unknown size counts as 0."""
 
     def __init__(self, cluster: ClusterLayout, goal: Goal) -> None:
         self.names: list[TopicPartition] = list(cluster.partitions)
         self.now = list(cluster.partitions.values())
         self.sizes = [cluster.sizes.get(name, 0) for name in self.names]
         self.replicas = [list(now.replicas) for now in self.now]
+        # For each partition, the source and the goal of each broker that gets a replica. The source is the broker that
+        # loses its replica in return, or None for an additional replica. The keys are always exactly the brokers of
+        # `replicas[p]` that do not hold the partition now.
         self.copies: dict[int, dict[BrokerId, tuple[BrokerId | None, Why]]] = {}
+        # For each partition, the brokers whose replicas are removed without a replacement.
         self.drops: dict[int, list[BrokerId]] = {}
         self.racks = cluster.racks()
         self.alive = frozenset(cluster.alive)
         self.bytes: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         self.loads: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
+        # The bytes that each broker must receive.
         self.incoming: dict[BrokerId, int] = dict.fromkeys(cluster.brokers, 0)
         disks = {broker: _new_disk(cluster, broker) for broker in cluster.brokers}
+        # `pending` has the bytes that running moves still copy to each broker. `room` has the bytes that the broker can
+        # receive besides these, or None if its disk is unknown.
         self.pending = {broker: 0 if disk is None else disk.pending for broker, disk in disks.items()}
         self.room = {broker: _room(disk, goal.disk_limit) for broker, disk in disks.items()}
         # Each replica counts as at least a tenth of an average one, because otherwise all empty replicas would go to
@@ -101,7 +101,7 @@ class PlacementDraft:
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
         """Return the least loaded destination that can get a replica of `p` and whose rack is not in `barred`.
 
-        None if no such destination has room for the replica.
+        The lowest id counts if loads are equal. The result is None if there is no such destination.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None
@@ -121,19 +121,21 @@ class PlacementDraft:
         return broker == self.now[p].leader or broker == self.replicas[p][0]
 
     def add(self, p: int, broker: BrokerId, why: Why) -> None:
-        """Add a replica."""
+        """Add a replica of partition `p` at the last position, for the goal `why`."""
         self.replicas[p].append(broker)
         self._weigh(p, broker, 1)
         self._note(p, broker, None, why)
 
     def drop(self, p: int, broker: BrokerId) -> None:
-        """Remove a replica."""
+        """Remove a replica of partition `p`, without a replacement."""
         self.replicas[p].remove(broker)
         self._weigh(p, broker, -1)
         self.drops.setdefault(p, []).append(broker)
 
     def move(self, p: int, source: BrokerId, destination: BrokerId, why: Why) -> None:
-        """Move a replica to another broker, at the same position."""
+        """Move a replica of partition `p` to another broker, at the same position. A replica that is itself new keeps
+        its recorded goal, otherwise the goal is `why`.
+        """
         replicas = self.replicas[p]
         replicas[replicas.index(source)] = destination
         self._weigh(p, source, -1)
@@ -177,7 +179,7 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
 
     The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
     old one. If the preferred leader loses its replica, the current leader comes first, so that no election is
-    necessary. If both lose their replicas, the replica on the broker that leads the fewest partitions comes first.
+    necessary. If the current leader also loses its replica, the broker that leads the fewest partitions comes first.
     Among equal brokers, the planner prefers one that already has the data. A replica that stays and is out of sync
     comes first only if there is no other.
     """

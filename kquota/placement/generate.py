@@ -37,7 +37,8 @@ class Proposal:
 def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
-    """Return a proposal of replicas on the brokers of `racks` for the partitions of some topics.
+    """Return a proposal for `partitions`, with replicas on the brokers of `racks`. `partitions` has all partitions of
+    each of its topics.
 
     The proposed replicas do not depend on the brokers of the current replicas. A topic gets the replication factor of
     its first partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed,
@@ -89,10 +90,10 @@ def placed(
 ) -> dict[int, Replicas]:
     """Return the replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
 
-    Leaders go around the brokers from `start`. Followers begin at the broker after the leader, plus `shift` times the
-    number of racks. `shift` grows by one in every round, which spreads the followers of one leader over all other
-    brokers. Without racks, all brokers are in one rack. The replication factor must not exceed the number of brokers.
-    Source: KIP-36, AdminUtils.
+    `partitions` is the number of partitions. Leaders go around the brokers from `start`. Followers begin at the broker
+    after the leader, plus `shift` times the number of racks. `shift` grows by one in every round, which spreads the
+    followers of one leader over all other brokers. Without racks, all brokers are in one rack. The replication factor
+    must not exceed the number of brokers. Source: KIP-36, AdminUtils.
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}

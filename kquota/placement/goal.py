@@ -17,24 +17,25 @@ DISK_LIMIT: Final = Fraction(85, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goals of one plan. The planner tries to reach all of them at the same time.
-
-    `drain` applies to `drained_topics`. Every other goal applies to `topics`. New replicas go only to `destinations`.
-    A `replication_factor` of None changes no replication factor.
-    `tolerance` is the largest distance of a broker's bytes from the mean, as a fraction of the mean. `disk_limit` is
-    the largest used fraction of a broker's volumes when all copies are complete and no old replica is deleted yet.
-    """
+    """The goals of one plan. The planner tries to reach all of them at the same time."""
 
     brokers: frozenset[BrokerId]
+    """The brokers that may get replicas, unless they are in `drain`."""
     topics: frozenset[str]
+    """The topics to which all goals except `drain` apply."""
     drained_topics: frozenset[str] = frozenset()
+    """The topics to which `drain` applies."""
     drain: frozenset[BrokerId] = frozenset()
     add: frozenset[BrokerId] = frozenset()
     replication_factor: int | None = None
+    """None changes no replication factor."""
     repair_racks: bool = False
     balance: bool = False
     tolerance: Fraction = TOLERANCE
+    """The largest distance of a broker's bytes from the mean, as a fraction of the mean."""
     disk_limit: Fraction = DISK_LIMIT
+    """The largest used fraction of a broker's volumes when all copies are complete and no old replica is deleted yet.
+    """
 
     @property
     def destinations(self) -> tuple[BrokerId, ...]:
@@ -64,7 +65,13 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
             why = f"each log dir is cordoned or offline, so {they} no new replica. Brokers that accept replicas"
             raise Refused(means, f" {joined(closed)}: {why}: {accepting}")
     if both := sorted(goal.drain & goal.add):
-        raise Invalid(f"{named_brokers(both)}: both drained and added. Give each broker only one goal")
+        raise Invalid(
+            f"{named_brokers(both)}: listed in ",
+            Parameter("drain"),
+            " and in ",
+            Parameter("add"),
+            ". List each broker in only one of them",
+        )
     if outside := sorted(goal.add - goal.brokers):
         among = f" {joined(sorted(goal.brokers))}. Give the new brokers in both options"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)

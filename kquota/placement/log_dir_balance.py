@@ -59,42 +59,45 @@ class LogDirMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirChange:
-    """One log dir before and after the moves: its replicas and their bytes.
+    """One log dir before and after the moves: the number of its replicas and their bytes.
 
-    `closed` is the reason why the plan ignores the log dir, or None. `before` includes the bytes of unfinished copies.
-    `incoming` is the number of bytes that the log dir receives before old replicas are deleted. `replicas_after`,
-    `after` and `incoming` include the copies that are already under way. `disk` is the volume of the log dir, or None
-    if it is unknown.
+    `replicas_after`, `after` and `incoming` include the copies that are already under way.
     """
 
     path: str
     closed: str | None
+    """The reason why the plan ignores the log dir, or None if the plan uses it."""
     replicas_before: int
     replicas_after: int
     before: int
+    """The bytes now, including those of unfinished copies."""
     after: int
     incoming: int
+    """The bytes that the log dir receives before old replicas are deleted."""
     disk: Disk | None
+    """The volume of the log dir, or None if its size is unknown."""
 
     def share(self, grown: int) -> float | None:
-        """Return the used fraction of the volume after `grown` more bytes, or None if the volume is unknown."""
+        """Return the used fraction of the volume after `grown` more bytes, or None if the size of the volume is unknown
+        or 0.
+        """
         return None if self.disk is None else self.disk.share(grown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsPlanned:
-    """The result of `balanced`. `moves` are sorted by topic and partition, `dirs` by path.
-
-    `replicas` has all replicas of each partition that moves, as Kafka's plan format requires.
-    """
+    """The result of `balanced`. `moves` are sorted by topic and partition, `dirs` by path."""
 
     broker: BrokerId
     moves: tuple[LogDirMove, ...]
     dirs: tuple[LogDirChange, ...]
     left: tuple[Left, ...]
+    """The partitions of the goal's topics that cannot move now, and the reasons."""
     replicas: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    """The brokers of all replicas of each partition that moves, as Kafka's plan format requires."""
     least: Least
     band: BalanceBand
+    """The band that each log dir should reach."""
 
     @property
     def bytes(self) -> int:
@@ -119,7 +122,8 @@ def balanced(
 ) -> LogDirsPlanned:
     """Return the moves between the log dirs of the goal's broker. `log_dirs` may include log dirs of other brokers.
 
-    Cordoned and offline log dirs are ignored. Raises Refused if fewer than two log dirs are left.
+    Cordoned and offline log dirs are ignored. Partitions that are already being moved stay, and `left` has the reason.
+    Raises Refused if fewer than two log dirs are usable.
     """
     dirs = sorted((log_dir for log_dir in log_dirs if log_dir.broker == goal.broker), key=lambda found: found.path)
     usable = [log_dir for log_dir in dirs if _closed(log_dir) is None]
@@ -257,7 +261,7 @@ def _movable(
 ) -> tuple[list[int], tuple[Left, ...]]:
     """Return the numbers of the replicas that may move, and the replicas of the goal's topics that must wait.
 
-    The log of a replica that was moved to another broker is left out, because this broker is about to delete it.
+    The log of a replica that was moved to another broker is left out, because the goal's broker is about to delete it.
     """
     movable, left = [], []
     numbers = {name: p for p, name in enumerate(names)}
@@ -283,7 +287,7 @@ def _capacity(load: int, room: int | None) -> int | None:
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
     """Return the band around the mean of the log dirs that can reach the band.
 
-    The mean leaves out the other log dirs, and as many bytes as these can hold.
+    For the mean, each other log dir is left out, together with the bytes that it can hold.
     """
     full: set[BrokerId] = set()
     while True:

@@ -13,29 +13,30 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """The bytes of new replicas for drain, replication factor and racks, and the bytes that each broker may keep.
+    """The copies that drain, replication factor and racks require, and the bytes that each broker can keep.
 
-    The planner chooses the replicas to remove for a lower replication factor or for racks. `most` includes the bytes of
-    all replicas that the planner could remove, and `fewest` includes none of them.
+    The planner chooses the replicas to remove for a lower replication factor or for racks. The bytes that a broker
+    keeps are therefore a range.
     """
 
     bytes: int
+    """The total bytes of the new replicas."""
     most: dict[BrokerId, int]
+    """The bytes of each broker, including all replicas that the planner could remove."""
     fewest: dict[BrokerId, int]
+    """The bytes of each broker, without any replica that the planner could remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0.
-
-    `forced` is the total size of the new replicas that drain, replication factor and racks require. `lack` is the
-    number of bytes that brokers lack below the band. `excess` is the number of bytes that brokers hold above the band,
-    plus `forced`.
-    """
+    """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0."""
 
     forced: int
+    """The total bytes of the new replicas that drain, replication factor and racks require."""
     lack: int
+    """The total bytes that brokers, or log dirs, lack to reach the band."""
     excess: int
+    """The total bytes that brokers, or log dirs, hold above the band, plus `forced`."""
 
     @property
     def bytes(self) -> int:

@@ -26,17 +26,18 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """One partition in the plan. `size` is the size of each copy in bytes, or 0 if it is unknown. `leader_before` is
-    None if there is no leader.
-    """
+    """One partition in the plan."""
 
     partition: TopicPartition
     before: Replicas
     after: Replicas
     copies: tuple[Copy, ...]
     drops: Replicas
+    """The brokers whose replicas are removed without a replacement."""
     size: int
+    """The size of each copy in bytes, or 0 if it is unknown."""
     leader_before: BrokerId | None
+    """None if there is no leader."""
     leader_after: BrokerId
 
     @property
@@ -66,7 +67,8 @@ class Holding:
 class BrokerChange:
     """One broker before and after the move.
 
-    `incoming` is the number of bytes that the plan copies to the broker before old replicas are deleted.
+    `incoming` is the number of bytes that the plan copies to the broker before old replicas are deleted. `disk` is None
+    if its size is unknown.
     """
 
     rack: str | None
@@ -105,9 +107,11 @@ class Planned:
 
     changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
+    """The partitions that must stay although a goal applies to them, or that do not reach a goal, and the reasons."""
     brokers: Mapping[BrokerId, BrokerChange]
     least: Least
     band: BalanceBand | None
+    """The band that the brokers should reach. None if the goals are neither to add brokers nor to balance."""
 
     @property
     def bytes(self) -> int:
@@ -126,7 +130,7 @@ class Planned:
 
 
 def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[PartitionChange, ...]:
-    """Return every partition whose replicas change, even if only their order changes."""
+    """Return every partition whose replicas change, even if only their order changes, in the order of `ordered`."""
     return tuple(
         PartitionChange(
             partition=draft.names[p],
@@ -148,7 +152,7 @@ def changes(draft: PlacementDraft, ordered: Mapping[int, Replicas]) -> tuple[Par
 def shares(
     cluster: ClusterLayout, draft: PlacementDraft, changed: tuple[PartitionChange, ...]
 ) -> dict[BrokerId, BrokerChange]:
-    """Return every broker, before and after the move."""
+    """Return the state of every broker before and after the move, in the order of the cluster."""
     replicas: Counter[BrokerId] = Counter()
     leaders: Counter[BrokerId] = Counter()
     held: Counter[BrokerId] = Counter()

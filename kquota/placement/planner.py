@@ -1,8 +1,8 @@
-"""Plans moves towards the goals: first replication factors, drains and racks, then added brokers and the balance of
-bytes.
+"""Plans moves towards the goals. The same input always gives the same plan.
 
-For the first goals, large partitions come first, and small ones then even out the differences. Each new replica
-for these goals goes to the emptiest broker that racks and disks allow. The same input always gives the same plan.
+The planner first changes replication factors, drains brokers and repairs racks. It begins with the largest partitions,
+because small ones can then even out the differences. Each new replica goes to the emptiest broker that racks and disks
+allow. The planner then adds brokers and balances bytes.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without a replica, as long as both exist. Yield the reason if no
-    broker has room.
+    """Move replicas that share a rack into racks without a replica, until no replicas share a rack or no such rack is
+    left. Yield the reason if no broker has room.
     """
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}

@@ -24,19 +24,21 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The topics whose names have the form of a scratch topic.
-
-    The topics in `over` belong to probes that must have ended by now. Another probe may still use the topics in
-    `running`. The topics in `foreign` do not have a probe's seal in their configs, so no probe created them.
-    """
+    """The topics whose names have the form of a scratch topic, each part sorted by name."""
 
     over: tuple[Topic, ...]
+    """The topics of probes that must have ended by now."""
     running: tuple[Topic, ...]
+    """The topics that another probe may still use."""
     foreign: tuple[str, ...]
+    """The names of the topics that have no seal of a probe in their configs, so no probe created them."""
 
 
 def found(topics: Topics, configs: Configs, now: datetime) -> Found:
-    """Return the topics whose names have the form of a scratch topic, grouped by the state of their probe at `now`."""
+    """Return the topics whose names have the form of a scratch topic, grouped by the state of their probe at `now`.
+
+    Raises Unreachable if the cluster does not answer, and Refused if it does not allow kquota to read configs.
+    """
     named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
     sealed = _sealed(configs, [topic.name for topic in named])
     ours = [topic for topic in named if topic.name in sealed]
@@ -60,7 +62,7 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 
 
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics, and try again later if a mutation quota rejects them.
+    """Create the topics. While a mutation quota rejects topics, wait and try again.
 
     Raises Refused if the cluster does not allow a topic or the quota still rejects one after `SECONDS`, Unknown if it
     is unknown whether a topic was created, and Unreachable without an active controller.
@@ -76,15 +78,15 @@ def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
     """Wait until every broker shows the topics in `wanted`, and return the elapsed seconds.
 
-    `wanted` has the number of partitions of each topic, or 0 for a topic that must no longer be shown. Raises Unknown
-    after `seconds`.
+    `wanted` has the number of partitions of each topic, or 0 for a deleted topic. Raises Unknown if a broker does not
+    show the result within `seconds`.
     """
     began = clock.monotonic()
     while behind := sight.behind(wanted):
         if clock.monotonic() - began > seconds:
             raise Unknown(
                 f"after {seconds:g} s, {agreeing(behind, 'broker', 'does', 'do')} not yet show the current state of "
-                "the probe's topics"
+                "the probe's topics. Check that all brokers are running, and try again"
             )
         clock.sleep(0.02)
     return clock.monotonic() - began
@@ -93,8 +95,9 @@ def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], s
 def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Collection[str]) -> tuple[str, ...]:
     """Delete the topics in `names` that exist and belong to a probe, and return their names.
 
-    A topic without the seal is kept, whatever its name is. A topic that another command has just deleted is
-    left out. Raises Incomplete for topics that could not be deleted.
+    A topic without the seal is kept, whatever its name is. The result leaves out a topic that another command has just
+    deleted. Raises Incomplete if a topic was not deleted within `SECONDS`. Raises Unreachable without an active
+    controller, and Refused if the cluster does not allow kquota to read configs.
     """
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])

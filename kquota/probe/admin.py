@@ -17,18 +17,17 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The throughput of the client on each broker, or on the controller.
-
-    `limit` is the quota, or None if there is none. `expected` is the expected rate per second on each broker. It has no
-    meaning for `Kind.REQUESTS`.
-    """
+    """The throughput of the client on each broker, or on the controller."""
 
     kind: Kind
     client_id: str
     limit: float | None
+    """The quota, in the unit of its key. None if no quota applies."""
     expected: float
+    """The expected rate per second on each broker, or on the controller. It has no meaning for `Kind.REQUESTS`."""
     readings: tuple[Reading, ...]
     verdict: Verdict
+    """The worst verdict on any of the readings."""
 
     @property
     def as_explained(self) -> bool:
@@ -95,7 +94,9 @@ def probe(
 def _client(
     cluster: ProbeCluster, client_config: Path | str | None, client_id: str | None, user: str | None
 ) -> tuple[ProbeLogins, str, Explanation]:
-    """Return the logins of the probe, the client-id, and the quotas that apply to the client."""
+    """Return the logins of the probe, the client-id and the quotas that apply to the client. Raises Invalid for an
+    unusable login or user.
+    """
     who = cluster.logins(client_config)
     name = client_id or who.client_id
     return who, name, cluster.explained(preparation.user(who.user, user), name)
@@ -118,8 +119,9 @@ def find_limit(
     For several sizes of topics, kquota creates, grows and deletes topics at rising rates until a rate does not hold.
     Each operation takes `seconds` (default 3), and a deletion twice as long. At most `most_partitions` partitions (10
     to 10,000) exist at the same time. The quota for each tenant is the quota for all clients x `overcommit` /
-    `tenants`. `on_step` receives each step. The client must not have a mutation quota. The other arguments and the
-    errors are those of `probe`.
+    `tenants`. `on_step` receives each step. The other arguments are those of `probe`, and the topics are removed in the
+    same way. Raises the errors of `probe`, Invalid if `tenants` or `overcommit` is less than 1, and Refused if the
+    client has a mutation quota.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

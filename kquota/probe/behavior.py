@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 GRACE_SECONDS: Final = 0.05
-"""A request that arrives this soon after a throttled response does not count as early if the connection has had several
-requests in flight, because the client may have sent the request before it read the response. Throttle times that are
-not longer than this are not judged.
+"""A request that arrives within this time after a throttled response does not count as early if the connection has had
+several requests in flight. The client may have sent this request before it read the response. Throttle times of at most
+this length are not judged.
 """
 _EARLY_SECONDS: Final = 0.005
 """A request may be early by this many seconds, because clients count in whole ms."""
@@ -29,29 +29,29 @@ class Honors(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientBehavior:
-    """The figures of one client on all its connections. Times are in ms.
-
-    `throttled` counts the responses with a throttle time, and `throttle_ms` is the sum of these times. `judged` counts
-    the throttle times that can be judged, because the client sent another request during or after them. `broken` counts
-    the judged throttle times during which the client sent early requests, and `early` counts these requests. The broker
-    reads an early request only at the end of the throttle time, and `waited_ms` is the sum of these waits. `unread`
-    counts the responses whose throttle time could not be read.
-    """
+    """The figures of one client on all its connections."""
 
     requests: int
     throttled: int
+    """The number of responses with a throttle time."""
     throttle_ms: int
+    """The sum of all throttle times."""
     longest_throttle_ms: int
     judged: int
+    """The number of throttle times that can be judged, because the client sent another request during or after them."""
     broken: int
+    """The number of judged throttle times during which the client sent an early request."""
     early: int
+    """The number of early requests. The broker reads an early request only at the end of the throttle time."""
     waited_ms: int
+    """The sum of the waits of all early requests until the broker reads them."""
     longest_wait_ms: int
     unread: int
+    """The number of responses whose throttle time could not be read."""
 
     @property
     def honors(self) -> Honors:
-        """The verdict. It is unknown without a throttle time that can be judged."""
+        """The verdict. It is `UNKNOWN` if no throttle time can be judged."""
         if not self.judged:
             return Honors.UNKNOWN
         return Honors.NO if self.broken > ALLOWED * self.judged else Honors.YES
@@ -90,7 +90,7 @@ class BehaviorRecord:
         )
 
     def throttled(self, ms: int) -> None:
-        """Count a response with a throttle time."""
+        """Count a response with a throttle time of `ms`."""
         self._throttles.append(ms)
 
     def judged(self, *, broken: bool) -> None:
@@ -107,7 +107,7 @@ class BehaviorRecord:
 class ClientConnection:
     """One connection of the client. Arguments named `at` are seconds of a monotonic clock.
 
-    Overlapping throttle times of several responses are judged as one.
+    If throttle times of several responses overlap, they are judged as one.
     """
 
     _record: BehaviorRecord

@@ -99,8 +99,8 @@ class LadderRung:
 def rungs(size: int, seconds: float, most_partitions: int) -> list[LadderRung]:
     """Return the rungs for topics of `size` partitions, lowest rate first.
 
-    `seconds` is the duration of one operation. Each rung has at least one topic and at most `most_partitions`
-    partitions.
+    `seconds` is the duration of one operation. A rate is left out if its rung would have no topic, or more than
+    `most_partitions` partitions.
 
     >>> [(one.rate, one.topics) for one in rungs(10, 3, 1_000)]
     [(5, 1), (10, 3), (20, 6), (50, 15), (100, 30)]
@@ -168,8 +168,9 @@ def suggested(found: Sequence[Held]) -> float | None:
 
 
 def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Return each tenant's part of a rate, rounded down to two significant figures. KIP-599 recommends overcommitting,
-    because the tenants do not all work at the same time.
+    """Return each tenant's part of a rate: `rate` x `overcommit` / `tenants`, rounded down to two significant figures.
+
+    KIP-599 recommends overcommitting, because the tenants do not all work at the same time.
     """
     return _two_figures(rate * overcommit / tenants)
 

@@ -26,7 +26,7 @@ LASTING: Final = timedelta(hours=1)
 """The time after which the topic is replaced."""
 REPLICAS: Final = 3
 PERIOD_SECONDS: Final = 0.1
-"""The time between two writes to a broker."""
+"""The time between two writes to a broker, in seconds."""
 _RETRY: Final = timedelta(minutes=1)
 _FIRST_SECONDS: Final = 30.0
 
@@ -42,7 +42,7 @@ def measuring(
 
     Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
     Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises Incomplete if a leftover
-    topic could not be removed.
+    topic could not be removed, and Unreachable if the cluster does not answer.
     """
     with who.stage() as stage:
         remove_older(stage)
@@ -64,9 +64,10 @@ def spread(brokers: Sequence[BrokerId]) -> Assignment:
 
 
 class LatencyProbe:
-    """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits. Use it as a context manager.
+    """Writes one record to each broker every `PERIOD_SECONDS` while the caller waits.
 
-    `made` receives the name of each topic before it is created, so that `removed` can remove the topic.
+    Use it as a context manager, which creates a topic at the start but does not remove it at the end. `made` receives
+    the name of each topic before it is created, so that `removed` can remove the topic.
     """
 
     def __init__(self, who: ProbeLogins, clock: Clock, made: list[str]) -> None:
@@ -141,7 +142,10 @@ class LatencyProbe:
         while silent:
             if self._clock.monotonic() - began > _FIRST_SECONDS:
                 there = named_brokers([brokers[number] for number in silent])
-                raise Unknown(f"topic {topic} ({there}): no write was acknowledged within {_FIRST_SECONDS:g} s")
+                raise Unknown(
+                    f"topic {topic} ({there}): no write was acknowledged within {_FIRST_SECONDS:g} s. "
+                    "Check that all brokers are running"
+                )
             writes.write(PERIOD_SECONDS)
             silent -= {
                 number for number, found in writes.latencies().items() if min(found, default=math.inf) < math.inf

@@ -69,26 +69,28 @@ _MOST_PARTITIONS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A load on every broker in `leaders`, which maps each partition to its leader.
-
-    The load runs for `warm` seconds, and then for the `seconds` that are measured. A load of mutations has its own
-    duration (`longest`). `rate` is the requested rate per second: bytes on each broker, or mutations of the controller.
-    For requests, which have no rate, it is the number of connections. `limit` is the value of the quota in the unit of
-    its key, or None without a quota.
-    """
+    """A load on every broker in `leaders`."""
 
     kind: Kind
     topic: str
     leaders: Mapping[int, BrokerId]
+    """The leader of each partition."""
     rate: float
+    """The requested rate per second: bytes on each broker, or mutations of the controller. For requests, which have no
+    rate, this is the number of connections.
+    """
     limit: float | None
+    """The quota, in the unit of its key. None if no quota applies."""
     warm: float
+    """The seconds before the measurement."""
     seconds: float
+    """The seconds of the measurement."""
     most_bytes: int = MOST_BYTES
 
     @property
     def expected(self) -> float:
-        """The expected rate per second on each broker: the requested rate, or the quota if it is lower.
+        """The expected rate per second on each broker, or on the controller: the requested rate, or the quota if it is
+        lower.
 
         It has no meaning for `Kind.REQUESTS`.
         """
@@ -151,8 +153,8 @@ def seconds(given: float | None, otherwise: float) -> float:
 
 
 def whole(seconds: float, warm: float) -> float:
-    """Round the seconds up to whole windows of the quota with this `warm` time. Return them unchanged if the result is
-    longer than a probe may take.
+    """Round the seconds up to whole windows of the quota with this `warm` time. Return them unchanged if the result
+    would exceed `MOST_SECONDS`.
 
     A quota allows bursts within a window. Over a fraction of a window, one additional burst changes the rate by a
     tenth.

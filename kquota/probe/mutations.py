@@ -24,12 +24,15 @@ class Tally:
     """A count of accepted mutations. A rejection shows when the bucket will have 0 tokens.
 
     Between two such moments, the bucket receives tokens at exactly the rate of the quota, so its initial level does not
-    matter.
+    matter. Times are in seconds of a monotonic clock.
     """
 
     admitted: int = 0
+    """The number of accepted mutations."""
     zeros: list[tuple[float, int]] = field(default_factory=list)
+    """For each rejection, the time at which the bucket will have 0 tokens, and the number of accepted mutations."""
     waits: list[int] = field(default_factory=list)
+    """The throttle time of each rejection, in ms."""
 
     def rejected(self, now: float, throttle_ms: int) -> None:
         """Record a rejection. `throttle_ms` is the wait until the bucket has 0 tokens."""
@@ -54,12 +57,14 @@ class Tally:
 def mutate(
     topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
-    """Create and delete topics one by one. The load ends `load.seconds` after the first rejection. Without a rejection,
-    it ends after `load.lasting` seconds, or after `load.seconds` if no quota applies. It never takes longer than
-    `load.longest`, apart from the last request.
+    """Create and delete topics one by one, and return the reading.
 
-    `tell` receives the name of each topic before it is created, so that the caller can always remove it. Raises Refused
-    if a topic fails for another reason than the quota, and Unreachable if no answer came.
+    The load ends `load.seconds` after the first rejection. Without a rejection, it ends after `load.lasting` seconds,
+    or after `load.seconds` if no quota applies. It never takes longer than `load.longest`, apart from the last request.
+
+    `tell` receives the name of each topic before it is created, so that the caller can always remove it. `on_progress`
+    receives the elapsed seconds. Raises Refused if a topic fails for another reason than the quota, and Unreachable if
+    no answer came.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + load.longest - load.seconds
@@ -110,8 +115,11 @@ def climb(
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
-    """Run the rungs in order, and yield each step when it is completed. After a rung that does not hold, no further
-    rung is tried. A step that brokers do not show in time also ends its rung.
+    """Run the rungs in order, and yield each step when it is completed. No rung is tried after a rung that does not
+    hold.
+
+    If brokers do not show the result of a step in time, the rest of its rung is left out. `scratch_names` provides the
+    name of each topic to create.
 
     Raises Refused if the cluster does not allow an operation, or if a quota rejects this client, because the probe
     would then measure the quota instead. Raises Unreachable if no answer came.

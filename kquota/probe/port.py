@@ -60,7 +60,7 @@ class SmallWrites(Protocol):
         """Send one record to each partition, and wait this many seconds for acknowledgements. Raises Refused if brokers
         reject the login.
 
-        A partition with too many unanswered writes gets no record.
+        A partition gets no record while it has too many unanswered writes.
         """
         ...
 
@@ -117,7 +117,7 @@ class ProbeCluster(Protocol):
 
     @property
     def sight(self) -> Sight:
-        """The metadata of these topics on each broker."""
+        """The metadata of the topics on each broker."""
         ...
 
     @property
@@ -126,19 +126,24 @@ class ProbeCluster(Protocol):
         ...
 
     def explained(self, user: str, client_id: str) -> Explanation:
-        """Return the quotas that apply to this client."""
+        """Return the quotas that apply to a client with this user and this client-id."""
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
         """Return the login of this connection, which creates and removes the topics, and the login to probe.
 
         `client_config` is a file of Java properties with the login to probe. None means the login of this connection.
+        Raises Invalid for a file that is not valid.
         """
         ...
 
 
 class ProbeLogins(Protocol):
-    """The login that creates and removes the topics, and the login that is probed."""
+    """The login that creates and removes the topics, and the login that is probed.
+
+    Every method that opens a connection raises Refused if brokers reject the login, and Unreachable if no broker
+    answers.
+    """
 
     @property
     def user(self) -> str | None:

@@ -57,9 +57,9 @@ def prepared(
     """Return the load, within its bounds, on a topic that does not exist yet.
 
     `rate` is the rate to produce, in bytes per second over all `brokers` (None: all live brokers). Other kinds of load
-    ignore it. Raises Invalid for producing without a valid `rate`, for less than 1 s, and for an empty list of brokers
-    or a repeated broker. Raises Refused for a load beyond the bounds, for a dead broker, and for a quota that is not a
-    valid rate.
+    ignore it. `seconds` is the time to measure (None: two quota windows). Raises Invalid for producing without a valid
+    `rate`, for less than 1 s, and for an empty list of brokers or a repeated broker. Raises Refused for a load beyond
+    the bounds, for a dead broker, and for a quota that is not a valid rate.
     """
     limit = _limit(next(one for one in explained.answers if one.key == KEYS[kind]), explained)
     where = _alive(alive, brokers)
@@ -93,10 +93,10 @@ def prepared(
 def climbing(
     explained: Explanation, alive: Sequence[BrokerId], *, seconds: float | None, most_partitions: int
 ) -> Ladder:
-    """Return the ladder that finds a limit.
+    """Return the ladder that finds a limit. `seconds` is the duration of each operation (None: `ladder.SECONDS`).
 
     Raises Invalid for less than 1 s, for `most_partitions` outside its range, and if not even one rung fits. Raises
-    Refused for a client with a mutation quota, and for more seconds than a probe may take.
+    Refused for a client with a mutation quota, and for more than `load.MOST_SECONDS`.
     """
     bound = next(one for one in explained.answers if one.key == CONTROLLER_MUTATION_RATE)
     if bound.limit is not None and not explained.cluster.ignores(bound.key):
@@ -152,7 +152,7 @@ def _alive(alive: Sequence[BrokerId], wanted: Sequence[BrokerId] | None) -> tupl
     if not wanted:
         raise Invalid("the list of brokers is empty. Give at least one broker")
     if twice := [broker for broker, times in Counter(wanted).items() if times > 1]:
-        raise Invalid(f"broker {twice[0]} is listed twice")
+        raise Invalid(f"broker {twice[0]} is listed twice. List each broker once")
     if missing := [broker for broker in wanted if broker not in alive]:
         live = joined(sorted(alive))
         raise Refused(f"broker {missing[0]} is dead (live brokers: {live}). Start it or leave it out")

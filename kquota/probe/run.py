@@ -51,7 +51,8 @@ def steps(
 ) -> tuple[Step, ...]:
     """Return the steps of each size until a rung does not hold, one size after another.
 
-    `made` is the same as in `readings`, and `on_step` receives each step. Raises the errors of `climb`.
+    `made` receives the name of each topic before it is created, so that `removed` can remove the topic. `on_step`
+    receives each step. Raises the errors of `climb`, and Unreachable if no broker answers.
     """
     names = _names(scratch.name(datetime.now(UTC), 2 * ladder.lasting, secrets.token_hex(4)), made)
     found: list[Step] = []
@@ -118,15 +119,17 @@ def _remove(who: ProbeLogins, made: list[str], left: Callable[[KquotaError], Non
 
 
 def remove_older(stage: ProbeCluster) -> tuple[Found, tuple[str, ...]]:
-    """Remove the topics of older probes whose time is over.
+    """Remove the topics of older probes that must have ended by now.
 
-    Return all topics whose names have the form of a scratch topic, and the names of the removed topics. Raises
-    Incomplete for topics that could not be deleted.
+    Return all topics whose names have the form of a scratch topic, and the names of the removed topics. Raises the
+    errors of `actions.found` and `actions.remove`.
     """
     found = older(stage)
     return found, actions.remove(stage.topics, stage.configs, time, [topic.name for topic in found.over])
 
 
 def older(stage: ProbeCluster) -> Found:
-    """Return all topics whose names have the form of a scratch topic. Nothing is removed."""
+    """Return all topics whose names have the form of a scratch topic. Nothing is removed. Raises the errors of
+    `actions.found`.
+    """
     return actions.found(stage.topics, stage.configs, datetime.now(UTC))

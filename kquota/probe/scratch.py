@@ -25,7 +25,8 @@ _TIME: Final = "%Y%m%dT%H%M%S"
 
 
 def name(now: datetime, seconds: float, draw: str) -> str:
-    """Return the topic name for a probe that lasts this many seconds. `draw` is 8 random hexadecimal digits.
+    """Return the topic name for a probe that lasts this many seconds. The name contains the end of the probe plus
+    `MARGIN`, in UTC. `draw` is 8 random hexadecimal digits.
 
     >>> name(datetime(2026, 11, 21, 23, 0, tzinfo=UTC), 60, "0badcafe")
     'kquota-probe-20261121T230300Z-0badcafe'
@@ -35,7 +36,9 @@ def name(now: datetime, seconds: float, draw: str) -> str:
 
 
 def ends(topic: str) -> datetime | None:
-    """Return the latest end of the probe, which the name of its topic contains. None for a name that no probe uses."""
+    """Return the latest end of the probe, which the name of its topic contains, in UTC. None for a name that no probe
+    uses.
+    """
     match = _NAME.fullmatch(topic)
     if match is None:
         return None

@@ -56,12 +56,14 @@ class Meter:
     _waits: dict[BrokerId, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def got(self, broker: BrokerId, amount: float, at: float) -> None:
-        """Record that a broker processed this amount."""
+        """Record that a broker processed this amount at the time `at`."""
         if self.starts <= at < self.ends:
             self._amounts[broker] += amount
 
     def throttled(self, broker: BrokerId, ms: int, at: float) -> None:
-        """Record that a broker asked the client to wait for `ms`. 0 means that the broker no longer asks for a wait."""
+        """Record that a broker asked the client at the time `at` to wait for `ms`. 0 means that the broker no longer
+        asks for a wait, and is ignored.
+        """
         if ms > 0 and self.starts <= at < self.ends:
             self._waits[broker].append(ms)
 
@@ -110,9 +112,10 @@ def of(load: Load, reading: Reading) -> Verdict:
 
 
 def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
-    """Return the verdict on a reading of a client that requested `asked`. `limit` is its quota, or None without one.
+    """Return the verdict on a reading of a client that requested the rate `asked`. `limit` is its quota, or None
+    without one.
 
-    Both are per second, in the unit of the reading. The client should get the smaller of the two.
+    `asked` and `limit` are per second, in the unit of the reading. The client should get the lower of these two rates.
     """
     expected = asked if limit is None else min(asked, limit)
     off = difference(reading, expected)
@@ -140,12 +143,14 @@ def held(reading: Reading, limit: float | None) -> Verdict:
 
 
 def worst(found: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on all brokers: the worst one. The quota counts as reached if the client reached it on one
+    """Return the worst of the verdicts on all brokers. It is `NOT_REACHED` only if the client reached its quota on no
     broker.
     """
     return next((one for one in _WORST if one in found), Verdict.NOT_REACHED)
 
 
 def difference(reading: Reading, expected: float) -> float:
-    """Return the relative difference between the rate and the expected one. 0.05 means 5 % more."""
+    """Return the relative difference between the rate of the reading and the expected rate. 0.05 means 5 % more than
+    expected.
+    """
     return reading.rate / expected - 1

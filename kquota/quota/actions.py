@@ -1,4 +1,4 @@
-"""The order of reads and writes for client quotas."""
+"""Reads and writes client quotas and SCRAM credentials, and waits until a written change is visible."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ from kquota.terms import dotted
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
-    """Return the matching entities in display order, each with its keys sorted."""
+    """Return the matching entities that have limits, in display order, each with its keys sorted."""
     return _in_order(quotas.describe(wanted))
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order."""
+    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order.
+
+    The limits leave out users without limits.
+    """
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
 
 def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, ...]:
     """Return a warning if the change sets keys that older brokers ignore, and the brokers' release is unknown.
+    Otherwise, return an empty tuple.
 
-    Raises Refused if the brokers are known to be too old for a key. Otherwise the result is empty.
+    Raises Refused if the brokers are known to be too old for a key that the change sets.
     """
     new = [key for key in change.add if QUOTA_KEYS[key].since]
     if not new:
@@ -52,8 +56,9 @@ def _in_order(found: Mapping[Entity, Limits]) -> dict[Entity, Limits]:
 def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]) -> tuple[str, ...]:
     """Write `change`, then read until it is visible, at most once for each item of `attempts`.
 
-    On KRaft, a read right after a write is often stale. Return the keys of `change.delete` that were not set before.
-    Raises Unseen if the change was sent but no read showed it.
+    Several reads can be necessary, because on KRaft a read right after a write is often stale. Return the keys of
+    `change.delete` that were not set before. Raises the errors of `ClusterQuotas.alter`, and Unseen if the change was
+    accepted but no read showed it.
     """
     wanted = Filter.of(change.entity)
     before = _limits(quotas, wanted, change.entity) if change.delete else {}
@@ -68,7 +73,8 @@ def alter_credentials(principals: Principals, change: ScramChange, attempts: Ite
     """Write SCRAM credentials, then read until they are visible, at most once for each item of `attempts`.
 
     Return the mechanisms of `change.delete` that were not set before. Raises Refused if this connection cannot write
-    credentials, and Unseen if the change was sent but no read showed it.
+    credentials, the errors of `Principals.alter_credentials`, and Unseen if the change was accepted but no read showed
+    it.
     """
     principals.must_accept_credentials()
     absent = principals.alter_credentials(change)
@@ -92,8 +98,8 @@ BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The entities whose new limits are visible (`done`), and the reason for every other entity (`undone`). Both keep
-    the given order.
+    """The entities whose new limits are visible (`done`), and the reason for every other entity (`undone`), each in the
+    given order.
     """
 
     done: tuple[Entity, ...]
@@ -107,10 +113,10 @@ def apply(
     `attempts`.
 
     Entities are independent: a failed entity does not stop the other entities. Only a lost connection or a refused
-    batch stops the work. The remaining entities are then reported as undone, and the caller can safely apply the
-    document again. `on_sent` receives the number of entities of each batch that was answered. Raises Invalid, before
-    any write, for a name that the connection cannot carry. Raises the error of a refused first batch, because nothing
-    was written.
+    batch stops the work. The entities of this batch and all later entities are then reported as undone, and the caller
+    can safely apply the document again. `on_sent` receives the number of entities of each batch that was answered.
+    Raises Invalid, before any write, for a name that the connection cannot carry. Raises the error of a refused first
+    batch, because nothing was written.
     """
     quotas.must_carry(replacement.entity for replacement in every)
     undone: dict[Entity, str] = {}

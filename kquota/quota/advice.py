@@ -25,35 +25,34 @@ _DIGITS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketStatistics:
-    """The use of one bucket, in the unit of its key. `broker` is the broker with the highest `percentile`.
-
-    `most` (the maximum), `seconds` (the time that the readings cover) and `throttled` are each the largest value of all
-    brokers. During `throttled` seconds, a broker throttled the client, so the real demand of the client is unknown.
-    """
+    """The use of one bucket, in the unit of its key. Each number is the largest value of all brokers."""
 
     bucket: QuotaBucket
     broker: str
+    """The broker with the highest `percentile`."""
     percentile: float
     most: float
+    """The maximum use."""
     seconds: int
+    """The time that the readings cover."""
     throttled: int
+    """The seconds during which a broker throttled the client. The real demand of the client is then unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The rules of a proposal. `head_room` is the factor from the measured use to the limit.
-
-    `brokers` is the current number of brokers, or None if it is unknown. `later` is the future number of brokers, or
-    None if it does not change.
-    """
+    """The rules of a proposal."""
 
     head_room: float
+    """The factor from the measured use to the limit."""
     brokers: int | None = None
+    """The current number of brokers, or None if it is unknown."""
     later: int | None = None
+    """The future number of brokers, or None if it does not change."""
 
     def spread(self, key: str) -> float:
         """Return the factor by which the use on each broker changes with the number of brokers. It is 1 for a key that
-        limits the whole cluster, and if one of the two numbers is None.
+        limits the whole cluster, and if `brokers` or `later` is None.
         """
         if self.brokers is None or self.later is None or QUOTA_KEYS[key].model is Model.BUCKET:
             return 1.0
@@ -85,7 +84,7 @@ class ProposedLimit:
 
 
 def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wish) -> list[ProposedLimit]:
-    """Return the proposal for each bucket, on the entity with the same user and client-id.
+    """Return the proposal for each bucket, in the given order, on the entity with the same user and client-id.
 
     The limit is the `percentile` of the use times `head_room` times the spread, rounded up to two significant digits.
     It is at least `_LEAST` and at most the highest limit of the key.
@@ -159,7 +158,9 @@ class KeyTotal:
 
 
 def totals(found: Iterable[ProposedLimit], capacity: Mapping[str, float]) -> tuple[KeyTotal, ...]:
-    """Return the totals of each key with a proposal, in the order of `QUOTA_KEYS`."""
+    """Return the totals of each key with a proposal, in the order of `QUOTA_KEYS`. The capacity of a key that is not in
+    `capacity` is unknown.
+    """
     clients: defaultdict[str, int] = defaultdict(int)
     used: defaultdict[str, float] = defaultdict(float)
     limits: defaultdict[str, float] = defaultdict(float)
@@ -189,7 +190,9 @@ class Resized:
 
 def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
     """Return the existing limits that have no proposal, but change with the number of brokers, because each broker
-    enforces them separately. A limit that limits nothing or that is not valid does not change.
+    enforces them separately. They are in display order.
+
+    A limit that limits nothing or that is not valid does not change.
     """
     proposed = {(one.entity, one.use.bucket.key) for one in found}
     changed = []
@@ -204,7 +207,8 @@ def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) 
 
 
 def advised(quotas: QuotasByEntity, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return all limits of each entity that changes, because a document replaces all limits of an entity.
+    """Return all limits of each entity that changes, in display order, because a document replaces all limits of an
+    entity.
 
     A document that names a client-id of a user also names the user, so the limits of such a user are included.
     """

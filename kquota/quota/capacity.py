@@ -38,29 +38,31 @@ AS_SHIPPED: Final = QuotaWindow(samples=SAMPLES, seconds=SAMPLE_MS // 1_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """The settings of one live broker that affect quotas. None means unknown.
-
-    `listeners` counts the listeners, without controller listeners. `largest_batch` is `message.max.bytes`. `callback`
-    is `client.quota.callback.class`, and is also None if the config is not set. `static` has the static limits by quota
-    key.
-    """
+    """The settings of one live broker that affect quotas. None means unknown."""
 
     id: BrokerId
     io_threads: int | None = None
     network_threads: int | None = None
     listeners: int | None = None
+    """The number of listeners, without controller listeners."""
     largest_batch: int | None = None
+    """`message.max.bytes`."""
     window: QuotaWindow | None = None
     mutation_window: QuotaWindow | None = None
     controllers: frozenset[int] | None = None
+    """The ids of the quorum voters, whose settings apply to mutations. It is empty with ZooKeeper, where any broker can
+    be the controller.
+    """
     default_partitions: int | None = None
     callback: str | None = None
+    """`client.quota.callback.class`. It is also None if the config is not set."""
     static: Mapping[str, float] | None = None
+    """The static limit of each quota key that has one."""
 
     @property
     def request_capacity(self) -> int | None:
-        """(`num.io.threads` + `num.network.threads`) x 100, in percent of one thread (KIP-124). None if it is
-        unknown.
+        """The request capacity in percent of one thread: (`num.io.threads` + `num.network.threads`) x 100 (KIP-124).
+        None if it is unknown.
         """
         if self.io_threads is None or self.network_threads is None:
             return None
@@ -80,8 +82,7 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """Parse the quota settings of a broker from its configs, as DescribeConfigs returns them. An empty mapping means
     that the settings are unknown.
 
-    `controllers` has the ids of the quorum voters, whose settings apply to mutations. It is empty with ZooKeeper, where
-    any broker can be the controller, and None if the broker does not report the voters.
+    A setting that is missing or is not a whole number is unknown.
     """
     return BrokerCapacity(
         id=id_,
@@ -102,7 +103,9 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The live brokers and their Kafka release. `brokers` is None if even their number is unknown."""
+    """The live brokers and their Kafka release. `brokers` is None if even their number is unknown. `release` is None if
+    it is unknown.
+    """
 
     brokers: tuple[BrokerCapacity, ...] | None
     release: tuple[int, ...] | None = None

@@ -128,7 +128,9 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
 
 
 def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """Return the changes that turn the throttles in `standing` into `wanted`, for the resources in `wanted`."""
+    """Return the changes that turn the throttles in `standing` into `wanted`, for the resources in `wanted`, in display
+    order.
+    """
     every = (
         Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)

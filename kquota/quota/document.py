@@ -111,18 +111,18 @@ stores them. An empty list is left out.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The entities that a document names, each with all its limits, and the scope of the document.
-
-    `owns` limits the entities that may be pruned. It is None if the document does not state it. Entities in `protect`
-    never change. `unreadable` describes quotas of a cluster, or resources in a file, that kquota cannot show as limits.
-    kquota never changes them.
-    """
+    """The entities that a document names, each with all its limits, and the scope of the document."""
 
     limits: Mapping[Entity, Limits]
     owns: Scope | None = None
+    """The entities that may be pruned. None if the document does not state them, so that none may be pruned."""
     protect: Scope = NOBODY
+    """The entities that never change."""
     throttles: Throttles = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    """Descriptions of quotas of a cluster, or of resources in a file, that kquota cannot show as limits and never
+    changes.
+    """
 
 
 def order(resource: Resource) -> tuple[object, ...]:

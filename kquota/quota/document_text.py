@@ -233,7 +233,9 @@ def written(key: str, limit: float) -> str:
 
 
 def unfit(limits: Mapping[Entity, Limits]) -> Iterator[tuple[Entity, str]]:
-    """Yield (entity, key) of each limit that is set but not valid in a document, for example NaN or 0."""
+    """Yield (entity, key) of each limit that is set but not valid in a document, for example NaN or 0, in display
+    order.
+    """
     for entity in sorted(limits, key=Entity.order):
         for key, limit in sorted(limits[entity].items()):
             try:

@@ -32,7 +32,7 @@ class Entity:
         if self.user is None and self.client_id is None and self.ip is None:
             raise Invalid("a quota entity needs a user, a client-id or both, or an IP")
         if self.ip is not None and (self.user is not None or self.client_id is not None):
-            raise Invalid("the quota of an IP cannot have a user or a client-id")
+            raise Invalid("the quota of an IP cannot have a user or a client-id. Set two separate quotas")
         for entity_type, name in self.parts():
             _must_be_a_name(entity_type, name)
 

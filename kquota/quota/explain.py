@@ -19,26 +19,28 @@ NOTHING_KNOWN: Final = Capacity(brokers=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """The answer for one key. `limit` is None if no quota and no reported static limit applies.
-
-    `static` names the broker config that sets the limit if no level does. `per` is the identity that has the bucket,
-    and `shared` describes the clients that use the bucket. Both are None if `limit` is None. `exceptions` are the
-    entities that take precedence for some names of a client whose user or client-id is unknown. `cluster` is the total
-    that the whole cluster allows. `burst` is the amount that can pass at once: `limit` times `burst_seconds`. `cluster`
-    and `burst` are None if `limit` is None or if they are unknown. `burst_seconds` is None if it is unknown. `burst`
-    and `burst_seconds` are always None for `request_percentage`. A token bucket takes `burst_seconds` to fill.
-    """
+    """The answer for one key. Rates and amounts are in the unit of the key."""
 
     key: str
     rungs: tuple[Rung, ...]
     limit: float | None
+    """None if no quota and no reported static limit applies."""
     static: str | None
+    """The broker config that sets the limit. None if a level sets it, or if `limit` is None."""
     per: Per | None
+    """The identity that has the bucket. None if `limit` is None."""
     shared: str | None
+    """A description of the clients that use the bucket. None if `limit` is None."""
     exceptions: tuple[Entity, ...]
+    """The entities that take precedence for some names of a client whose user or client-id is unknown."""
     cluster: float | None
+    """The total that the whole cluster allows. None if it is unknown or `limit` is None."""
     burst: float | None
+    """The amount that can pass at once: `limit` times `burst_seconds`. None if one of these is None."""
     burst_seconds: int | None
+    """The burst in seconds of the limit. A token bucket takes this time to fill. None if it is unknown, and always for
+    `request_percentage`.
+    """
 
     @property
     def row(self) -> QuotaKey:
@@ -53,19 +55,19 @@ class KeyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All answers for one client, one IP or both. `unresolved` are host names with an IP quota, which only brokers
-    resolve.
-    """
+    """All answers for one client, one IP or both."""
 
     client: Client | None
     ip: str | None
     cluster: Capacity
     answers: tuple[KeyAnswer, ...]
     unresolved: tuple[str, ...]
+    """The host names that have an IP quota, because only brokers resolve them. Empty if `ip` is None."""
 
 
 def explain(quotas: QuotasByEntity, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:
-    """Explain every key that can apply to this client, this IP, or both.
+    """Return the answer for every key that can apply to this client and to this IP. If `client` or `ip` is None, its
+    keys are left out.
 
     Raises Invalid if `ip` is not an IP address.
     """
@@ -74,7 +76,7 @@ def explain(quotas: QuotasByEntity, cluster: Capacity, *, client: Client | None,
     if ip is not None:
         wanted = address(ip)
         if wanted is None:
-            raise Invalid(f"{ip!r} is not an IP address. Brokers compare addresses, not names")
+            raise Invalid(f"{ip!r} is not an IP address. Give an address, because brokers compare addresses, not names")
         named = [entity for entity in sorted(quotas, key=Entity.order) if isinstance(entity.ip, str)]
         own = next((entity for entity in named if address(str(entity.ip)) == wanted), None)
         unresolved = tuple(str(entity.ip) for entity in named if address(str(entity.ip)) is None)

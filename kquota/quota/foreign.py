@@ -32,7 +32,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignText:
-    """A document in the format of another tool. The text does not contain the parts in `losses`."""
+    """A document in the format of another tool. `text` does not contain the parts in `losses`."""
 
     text: str
     losses: tuple[Loss, ...]
@@ -57,7 +57,8 @@ def divided(
             held[entity] = dict(sorted(limits.items()))
         else:
             losses.append(Loss(what=str(entity), why=why))
-    losses += [Loss(what=str(one), why="a replication throttle") for one in sorted(document.throttles, key=order)]
+    reason = "this format has no replication throttles"
+    losses += [Loss(what=str(one), why=reason) for one in sorted(document.throttles, key=order)]
     losses += [Loss(what=line, why="kquota cannot read it") for line in document.unreadable]
     return held, tuple(losses)
 
@@ -75,7 +76,7 @@ class LimitReader:
     """Reads entities and numbers of a document in YAML or JSON. Errors state the line and the column."""
 
     def __init__(self, source: Source) -> None:
-        """The errors name the file of `source`."""
+        """Read from `source`. Error messages begin with the name of its file."""
         self._source = source
         self.limits: dict[Entity, Limits] = {}
 
@@ -93,7 +94,9 @@ class LimitReader:
         self.limits[entity] = limits
 
     def number(self, at: YamlNode, whose: str, key: str) -> float:
-        """Return a limit. Raises Invalid for text that is not a number, and for a limit that is not valid."""
+        """Return the limit at this position, in the unit of `key`. Raises Invalid for text that is not a number, and
+        for a limit that is not valid.
+        """
         text = self._source.text(at, f"{whose}: {key}")
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
             self.refuse(at, f"{whose}: {key}={text[:40]}: not a number")

@@ -38,11 +38,11 @@ class LintedValue:
     clients_of_default_user: tuple[str, ...] = ()
 
     def removed(self) -> tuple[QuotaChange, ...]:
-        """Return the change that removes this value."""
+        """Return the change that removes this limit."""
         return (QuotaChange(entity=self.entity, delete=(self.key,)),)
 
     def raised(self, value: float) -> tuple[QuotaChange, ...]:
-        """Return the change that replaces this value."""
+        """Return the change that replaces this limit with `value`."""
         return (QuotaChange(entity=self.entity, add={self.key: value}),)
 
     def finding(self, rule: str, what: str, why: str, do: str, cure: tuple[QuotaChange, ...]) -> QuotaFinding:

@@ -1,5 +1,5 @@
-"""The interface to the quotas of a cluster. `tests/quota/contract.py` defines it, and the fake and the real stores pass
-its tests.
+"""The ports for the quotas and the users of a cluster. The fake and the real stores pass the contract tests in
+`tests/quota/contract.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from kquota.terms import BrokerId
 
 
 class ClusterQuotas(Protocol):
-    """The client quotas of one cluster."""
+    """The client quotas of one cluster.
+
+    Every method except `must_carry` may raise Unreachable if the cluster does not answer in time, and Refused if the
+    cluster refuses the request.
+    """
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """Return the matching entities that have limits. Keys that are not client quotas are left out. The result may
@@ -31,7 +35,7 @@ class ClusterQuotas(Protocol):
 
         Raises Invalid for a name that this connection cannot carry (nothing written), and Incomplete if an entity was
         not changed. Raises Unknown if every failed entity may have been changed, and Unreachable if the answer was
-        lost.
+        lost. Over ZooKeeper, raises Conflict if other clients write during each attempt.
         """
         ...
 
@@ -41,7 +45,7 @@ class ClusterQuotas(Protocol):
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
-        replacement. It begins with `unknown: ` if the replacement may have been made.
+        replacement. A reason begins with `unknown: ` if the replacement may have been made.
 
         Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives. The Admin
         API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown how much of this
@@ -51,8 +55,8 @@ class ClusterQuotas(Protocol):
 
 
 Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
-"""The SCRAM mechanisms (`SCRAM-SHA-256`) of each user, with their iterations. None means that the connection does not
-report them.
+"""The SCRAM mechanisms (for example `SCRAM-SHA-256`) of each user, with their iterations. None means that the
+iterations are unknown.
 """
 
 
@@ -60,7 +64,11 @@ class Principals(ClusterQuotas, Protocol):
     """The client quotas, users, SCRAM credentials and brokers of one cluster, with its release and its id."""
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return the limits and the SCRAM credentials of the user with this name, or of all users."""
+        """Return the limits and the SCRAM credentials of the user with this name, or of all users.
+
+        The limits leave out users without limits. The credentials leave out users without credentials, and credentials
+        that the cluster does not report.
+        """
         ...
 
     def must_accept_credentials(self) -> None:
@@ -70,8 +78,9 @@ class Principals(ClusterQuotas, Protocol):
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Set and delete SCRAM credentials of a user. Return the mechanisms of `change.delete` that were not set.
 
-        Raises Refused if nothing was written, Incomplete if only a part was written, and Unreachable if the answer was
-        lost.
+        Raises Incomplete if only a part was written, and Refused if nothing was written. Raises Unreachable if the
+        answer was lost, and Unknown if the answer does not show whether a credential was written. Over ZooKeeper,
+        raises Conflict if other clients write during each attempt.
         """
         ...
 

@@ -16,7 +16,7 @@ QuotasByEntity: TypeAlias = Mapping[Entity, Limits]
 """All limits, by entity."""
 _UserAndClientId: TypeAlias = tuple[Name | None, Name | None]
 QuotasByLevel: TypeAlias = Mapping[int, Mapping[_UserAndClientId, tuple[Entity, Limits]]]
-"""All limits of clients by level, then by user and client-id."""
+"""All limits of clients by level (1 to 8), then by user and client-id."""
 
 
 class LevelPart(enum.Enum):
@@ -42,7 +42,7 @@ LEVELS: Final[tuple[tuple[LevelPart, LevelPart], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client as a broker sees it. None means any name that no quota names.
+    """One client as a broker sees it. None means any name that has no quota of its own.
 
     A client without a client-id has `client_id` "", and a client that does not authenticate has user `ANONYMOUS`.
     """
@@ -62,19 +62,18 @@ class LevelState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level of precedence for a client or an IP: its entity, the value set there, and its effect. The entity is
-    None if no entity can match on this level, and on level 1 of an IP without its own quota. The value is None if it is
-    not set.
-    """
+    """One level of precedence for a client or an IP."""
 
     level: int
     entity: Entity | None
+    """None if no entity can match on this level, and on level 1 of an IP without its own quota."""
     value: float | None
+    """The limit of the entity, or None if it is not set."""
     state: LevelState
 
 
 def level_of(entity: Entity) -> int:
-    """Return the level, 1 to 8, of an entity with a user, a client-id or both."""
+    """Return the level, 1 to 8, of an entity with a user, a client-id or both. Raises ValueError for an IP."""
     return LEVELS.index((_part(entity.user), _part(entity.client_id))) + 1
 
 
@@ -101,8 +100,8 @@ def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[
     """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if no
     quota does. `by` is the identity that has the bucket.
 
-    The result is the first of `rungs` with a limit among the levels of `by`, but this function is fast enough for
-    100,000 clients.
+    The result is the first of `rungs` with a limit among the levels of `by`, so there is none for an IP. `rungs` is too
+    slow for 100,000 clients.
     """
     for level in _LEVELS_OF[by]:
         if (those := quotas.get(level)) is None:
@@ -116,7 +115,9 @@ def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[
 
 
 def ip_rungs(quotas: QuotasByEntity, own: Entity | None, key: str) -> tuple[Rung, ...]:
-    """Return the two levels of an IP: its own quota, if it has one, then the default quota of all IPs (KIP-612)."""
+    """Return the two levels of an IP: its own quota, then the default quota of all IPs (KIP-612). `own` is the entity
+    of the IP, or None if the IP has no quota of its own.
+    """
     return _ladder(quotas, [(own, own is not None), (Entity(ip=DEFAULT), True)], key)
 
 
@@ -127,20 +128,20 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applicability:
-    """Whether a quota can apply to any client. `hidden_by` is the entity that takes precedence over it, or None.
-
-    With `nameless`, the quota still applies to clients that send no client-id.
-    """
+    """Whether a quota can apply to any client."""
 
     hidden_by: Entity | None
+    """The entity that takes precedence over the quota, or None if the quota can apply."""
     nameless: bool = False
+    """True if the hidden quota still applies to clients that send no client-id."""
 
 
 def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicability:
     """Return whether the quota of this entity can apply to any client.
 
-    The test uses a client with the names of `entity`, and otherwise with names that have no quota. An entity that takes
-    precedence for this client takes precedence for every client that `entity` covers and that sends a client-id.
+    kquota tests one client: it has the names of `entity`, and its other names have no quota of their own. An entity
+    that takes precedence for this client takes precedence for every client that `entity` covers and that sends a
+    client-id.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
@@ -151,8 +152,8 @@ def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicabi
 
 
 def exceptions(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None).
-    Each of these entities names an unknown part of `client`.
+    """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None), in
+    display order. Each of these entities names an unknown part of `client`.
     """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
@@ -245,8 +246,8 @@ _LEVELS_OF: Final = {by: tuple(n for n in range(1, len(LEVELS) + 1) if per(n) is
 
 
 def bucket(level: int, client: Client) -> tuple[str | None, str | None]:
-    """Return the (user, client-id) that identifies a client's bucket on a level. A part that the level ignores is
-    empty.
+    """Return the (user, client-id) that identifies a client's bucket on a level, 1 to 8. A part that the level ignores
+    is "". An unknown part is None.
     """
     by = per(level)
     return ("" if by is Per.CLIENT else client.user, "" if by is Per.USER else client.client_id)

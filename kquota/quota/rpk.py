@@ -18,7 +18,10 @@ _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 
 
 def write(document: Document) -> ForeignText:
-    """Return the document that `rpk cluster quotas import` reads. The name `<default>` means the default entity."""
+    """Return the document that `rpk cluster quotas import` reads. The name `<default>` means the default entity.
+
+    Everything that rpk cannot hold is in `losses`, for example a user whose name is `<default>`.
+    """
     held, losses = divided(document, _wrong)
     lines = ["quotas:" if held else "quotas: []"]
     for entity, limits in held.items():
@@ -45,10 +48,10 @@ def _quota(entity: Entity, limits: Limits) -> Iterator[str]:
 
 def read(text: str, name: str) -> Document:
     """Parse the output of `rpk cluster quotas describe --format yaml` or `json`. Error messages begin with `name`, the
-    file.
+    name of the file.
 
-    For a cluster without quotas, rpk prints `{}`. The document describes entities of types that Kafka does not have,
-    for example `client-id-prefix`, in `unreadable`. Raises Invalid for everything else that kquota does not understand
+    For a cluster without quotas, rpk prints `{}`. `unreadable` of the result describes the entities of types that Kafka
+    does not have, for example `client-id-prefix`. Raises Invalid for everything else that kquota does not understand
     exactly.
     """
     source = Source(text, name)

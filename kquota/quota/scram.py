@@ -56,7 +56,7 @@ class ScramKeys:
 
 
 def scram_keys(mechanism: str, iterations: int, password: str) -> ScramKeys:
-    """Derive the keys with a new salt. Raises Invalid as `must_be_a_password` does."""
+    """Derive the keys of a credential from a password, with a new salt. Raises the errors of `must_be_a_password`."""
     must_be_a_password(password)
     salt = os.urandom(_SALT_BYTES)
     salted = hashlib.pbkdf2_hmac(MECHANISMS[mechanism].algorithm, password.encode(), salt, iterations)
@@ -90,8 +90,8 @@ class ScramChange:
     delete: tuple[str, ...] = ()
 
     def seen(self, found: Mapping[str, int | None]) -> bool:
-        """True if `found`, the iterations by mechanism, shows this change. Unknown iterations (None) match any
-        number.
+        """True if `found` shows this change. `found` has the iterations of the user's credentials by mechanism. Unknown
+        iterations (None) match any number.
         """
         return not set(self.delete) & found.keys() and all(
             keys.mechanism in found and found[keys.mechanism] in (None, keys.iterations) for keys in self.add

@@ -41,8 +41,9 @@ _TLS: Final = ("tls", "tls-external")
 
 
 def write(document: Document) -> ForeignText:
-    """Return one KafkaUser for each user whose quotas it can hold. It has no authorization, and authentication only if
-    the user name begins with `CN=`.
+    """Return one KafkaUser for each user whose quotas a KafkaUser can hold. All other entities are in `losses`.
+
+    No KafkaUser has `authorization`. A KafkaUser has `authentication` only if the user name begins with `CN=`.
     """
     held, losses = divided(document, _wrong)
     names = {_resource_name(str(entity.user)) for entity in held}
@@ -89,11 +90,12 @@ def _resource(user: str, limits: Limits) -> Iterator[str]:
 
 
 def read(text: str, name: str) -> Document:
-    """Parse KafkaUser resources: one, several, or a List from kubectl. Error messages begin with `name`, the file.
+    """Parse KafkaUser resources: one, several, or a List from kubectl. Error messages begin with `name`, the name of
+    the file.
 
-    A KafkaUser without `quotas` is not part of the document. The document describes resources of other kinds in
-    `unreadable`. Raises Invalid for limits that are not valid, for a user that is listed twice, and for a file or a
-    resource that kquota cannot parse.
+    A KafkaUser without `quotas` is not part of the result. `unreadable` of the result describes the resources of other
+    kinds. Raises Invalid for limits that are not valid, for a user that is listed twice, and for a file or a resource
+    that kquota cannot parse.
     """
     source = Source(text, name)
     found = _Users(source)
@@ -122,7 +124,8 @@ class _Users(LimitReader):
 
     def item(self, node: YamlNode) -> None:
         """Read an item before the kind of its document is known, because kubectl writes `kind` after the items.
-        `document` keeps the item only if the document is a List.
+
+        `document` keeps the item, or raises its error, only if the document is a List.
         """
         if self._wrong is None:
             try:
@@ -151,8 +154,8 @@ class _Users(LimitReader):
         return self._named(node, fields, "kind") in _LISTS and "items" in fields
 
     def _resources(self, node: YamlNode) -> Iterator[_QuotaUser | str]:
-        """Yield the user of a resource, or the users of a List. For a resource of another kind, yield its
-        description.
+        """Yield the user of a KafkaUser with quotas, or the users of a List. For a resource of another kind, yield a
+        description of the resource.
         """
         fields = self._source.keys(node, "a resource")
         if self._is_list(node):

@@ -18,7 +18,7 @@ from kquota.terms import DEFAULT, WIRE_TYPES
 ONE: Final = "kafka_quota"
 """The resource type for an entity with one part."""
 TWO: Final = "kafka_quota_composite"
-"""The resource type for a user with a client-id, in newer releases of the provider."""
+"""The resource type for a user with a client-id. Only newer releases of the provider have this type."""
 DEFAULT_ID: Final = "entity-default"
 """The name of a default entity in a resource id. The resource itself has no name for a default entity."""
 _LABEL: Final = re.compile(r"[^A-Za-z0-9_-]+", re.A)
@@ -27,8 +27,8 @@ _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"
 
 
 def write(document: Document) -> ForeignText:
-    """Return a resource and an `import` block for each entity that the provider can hold, in the layout of
-    `terraform fmt`. The labels of the resources are unique.
+    """Return a resource and an `import` block for each entity that the provider can hold, in the format of
+    `terraform fmt`. The labels of the resources are unique. All other entities are in `losses`.
     """
     held, losses = divided(document, _wrong)
     labels: dict[str, int] = {}

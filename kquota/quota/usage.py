@@ -29,8 +29,8 @@ _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaBucket:
-    """A quota key and a client, as the tags of a broker's metric identify it: a user, a client-id, or both. An absent
-    tag is None.
+    """A bucket of a quota key. The tags of a broker's metric identify its client: a user, a client-id, or both. An
+    absent tag is None.
     """
 
     key: str
@@ -39,7 +39,7 @@ class QuotaBucket:
 
     @property
     def client(self) -> Client:
-        """The client, as far as the tags name it."""
+        """The client. A part without a tag is None."""
         return Client(user=self.user, client_id=self.client_id)
 
     @property
@@ -57,16 +57,15 @@ class QuotaBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketUse:
-    """The metrics of a bucket on one broker. None means that the broker does not report the value.
-
-    `used` is in the unit of the key, and `throttle_ms` is the mean throttle time. `tokens` is the number of tokens in
-    the bucket of KIP-599, negative while the controller rejects mutations.
-    """
+    """The metrics of a bucket on one broker. None means that the broker does not report the value."""
 
     broker: str
     used: float | None
+    """The use, in the unit of the key."""
     throttle_ms: float | None = None
+    """The mean throttle time, in milliseconds."""
     tokens: float | None = None
+    """The tokens in the bucket of KIP-599. The number is negative while the controller rejects mutations."""
 
     @property
     def throttled(self) -> bool:
@@ -74,14 +73,14 @@ class BucketUse:
         return bool(self.throttle_ms) or (self.tokens is not None and self.tokens < 0)
 
     def order(self) -> tuple[bool, float]:
-        """Return the sort key by use. A throttled reading comes after readings that are not throttled."""
+        """Return the sort key by use. Throttled readings come last. An unknown use counts as 0."""
         return self.throttled, self.used or 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """A bucket with its limit, and its readings by broker. `level`, `entity` and `limit` are None if no quota
-    limits the bucket.
+    """A bucket with the quota that limits it, and its use on each broker. `level`, `entity` and `limit` are None if no
+    quota limits the bucket.
     """
 
     bucket: QuotaBucket
@@ -89,10 +88,11 @@ class Usage:
     entity: Entity | None
     limit: float | None
     readings: tuple[BucketUse, ...]
+    """One reading for each broker that reports the bucket, sorted by broker id."""
 
     @property
     def shared_by(self) -> str | None:
-        """The clients that share the bucket. None if no quota limits it."""
+        """A description of the clients that share the bucket. None if no quota limits the bucket."""
         return None if self.level is None else shared(self.level, self.bucket.client)
 
     @property
@@ -109,11 +109,13 @@ class Usage:
 
     @property
     def throttled(self) -> bool:
-        """True if a broker delays or rejects this client now."""
+        """True if at least one broker delays or rejects this client now."""
         return any(one.throttled for one in self.readings)
 
     def order(self) -> tuple[bool, float, float, str, str, str]:
-        """Return the sort key for display: throttled buckets first, then by share of the limit, by use and by name."""
+        """Return the sort key for display: throttled buckets first, then the highest share of the limit, then the
+        highest use, then by name. An unknown share or use counts as 0.
+        """
         bucket, worst = self.bucket, self.worst
         throttled, used = worst.order()
         if throttled:  # another broker can have a higher use
@@ -123,8 +125,8 @@ class Usage:
 
 
 def share(reading: BucketUse, limit: float | None) -> float | None:
-    """Return the use as a share of the limit. None without a limit above 0 or a reported use, and for a share that is
-    not finite.
+    """Return the use as a share of the limit. None if there is no limit above 0, if the broker does not report the use,
+    or if the share is not finite.
     """
     if limit is None or not limit > 0 or reading.used is None:
         return None
@@ -133,7 +135,9 @@ def share(reading: BucketUse, limit: float | None) -> float | None:
 
 
 def joined(quotas: QuotasByEntity, found: Iterable[tuple[QuotaBucket, BucketUse]]) -> tuple[Usage, ...]:
-    """Return each bucket with the quota that limits it: throttled buckets first, then nearest to the limit first."""
+    """Return each bucket with the quota that limits it and its readings, in the order of `Usage.order`. Raises
+    ValueError for a bucket without tags.
+    """
     by_bucket: defaultdict[QuotaBucket, list[BucketUse]] = defaultdict(list)
     for bucket, reading in found:
         by_bucket[bucket].append(reading)
@@ -159,8 +163,8 @@ def _joined(quotas: QuotasByLevel, bucket: QuotaBucket, readings: Sequence[Bucke
 
 
 def weight(time: datetime, before: datetime | None) -> int:
-    """Return the seconds that a reading at `time` covers: the time since the previous reading at `before`, but at least
-    1 s and at most an hour. If `before` is None, the reading covers `_FIRST_SECONDS`.
+    """Return the whole seconds that a reading at `time` covers: the time since the previous reading at `before`, but at
+    least 1 s and at most an hour. If `before` is None, the reading covers `_FIRST_SECONDS`.
     """
     if before is None:
         return _FIRST_SECONDS
@@ -170,10 +174,11 @@ def weight(time: datetime, before: datetime | None) -> int:
 def usage_lines(
     cluster_id: str, time: datetime, seconds: int, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> Iterator[str]:
-    """Yield one JSON line for each bucket and broker. A value that the broker does not report is null. A user or a
-    client-id is null if the bucket does not depend on it.
+    """Yield one JSON line for each bucket and broker, in the order of `found`. A value that the broker does not report
+    is null. A user or a client-id is null if the bucket has no such tag.
 
-    Each line has the number of seconds that it covers, so a job can weight the line without reading any other line.
+    The time is in UTC. Each line has the number of seconds that it covers, so a job can weight a line without the other
+    lines.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for bucket, use in found:

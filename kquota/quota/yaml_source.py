@@ -21,8 +21,8 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values in memory at once. They take 20 MB. Items that are passed on one by one count one at a
-time.
+"""The maximum number of values in memory at once. So many values take 20 MB. Items that `documents` passes on one by
+one are not counted together.
 """
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +32,7 @@ _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One scalar as text, its position (counted from 1), and whether it is written without quotes."""
+    """One scalar as text, with its position (counted from 1). `plain` is true if the text is written without quotes."""
 
     text: str
     line: int
@@ -42,7 +42,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class YamlNode:
-    """Any value of a document with its position: a scalar, a list, or a mapping."""
+    """A scalar, a list or a mapping of a document, with its position (counted from 1)."""
 
     content: str | list[YamlNode] | dict[str, YamlNode]
     line: int
@@ -81,8 +81,10 @@ class _Pieces:
 
 
 class Source:
-    """A document that is read from start to end. Every error is Invalid and begins with `name`, then line and
-    column if they are known.
+    """A file that is read from start to end. Every error is Invalid. Its message begins with `name`, then the line and
+    the column if they are known.
+
+    Every method that reads raises Invalid for text that is not YAML, and for anchors, aliases and tags.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -108,13 +110,14 @@ class Source:
             self._refuse(event, "the document is empty. It needs at least the line `version: 1`")
 
     def end(self) -> None:
-        """Raise Invalid for a second document in the same file."""
+        """Go to the end of the file. Raises Invalid for a second document."""
         self._next()
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
             self._refuse(event, "a second document begins here, but a file can contain only one document")
 
     def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
-        """Yield every document with content. Raises Invalid if the file has none.
+        """Yield every document with content, in order. Raises Invalid if the file has none, for a repeated key, and for
+        a document with too many levels or values.
 
         If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
         before the document is yielded. The list of the document is then empty, because a whole list would take 50 times
@@ -184,8 +187,8 @@ class Source:
     def mapping(self, what: str, *, unique: bool = True) -> Iterator[Scalar]:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key.
 
-        Raises Invalid for anything else, and for a repeated key if `unique` is set. Without `unique`, the caller itself
-        calls `refuse_repeated`, so that the keys of a long mapping are in memory only once.
+        Raises Invalid for anything else, for a merge key (`<<`), and for a repeated key if `unique` is set. Without
+        `unique`, the caller must call `refuse_repeated`, so that the keys of a long mapping are in memory only once.
         """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):

@@ -21,8 +21,8 @@ from kquota.terms import SEEN_SECONDS, TopicPartition
 class Cancellable:
     """The running moves of a plan, and the replicas to submit for each of them.
 
-    `targets` has the replicas before each move, as the open run of the plan recorded them. None means that no such run
-    has these replicas. The cluster then restores the replicas (KIP-455).
+    `targets` has the replicas before each move, as the open run of the plan recorded them. None means that there
+    is no such run, or that it recorded other replicas. The cluster then restores the replicas itself (KIP-455).
     """
 
     plan: Plan
@@ -37,7 +37,9 @@ class Cancellable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """The partitions whose moves were cancelled, the result for log dirs, and the verification afterwards."""
+    """The result of `--cancel`. `cancelled` has the partitions whose moves were cancelled, and `verification` was made
+    after the cancellation.
+    """
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started
@@ -48,7 +50,8 @@ def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) ->
     """Return the running moves of the plan's partitions, whatever their targets.
 
     Moves that only add replicas are included, although Kafka's tools from 3.7 to 4.0 do not cancel them. Raises Refused
-    if the cancellation would leave too few replicas in sync, unless `force` is set.
+    if the cancellation would leave too few replicas in sync, unless `force` is set. Also raises the errors of the
+    ports.
     """
     found = cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
@@ -72,12 +75,12 @@ def cancel(
     preserve: bool = False,
     timeout: float = log_dir_actions.TIMEOUT,
 ) -> Cancellation:
-    """Cancel the moves, including moves between log dirs. Wait until their end is visible, and restore the throttle
-    unless `preserve` is set.
+    """Cancel the moves, including moves between log dirs, and wait until the end of the moves is visible. Restore the
+    throttle unless `preserve` is set.
 
-    Partitions that the run has not submitted yet are never submitted. Without `dirs`, moves between log dirs are not
-    cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did not cancel
-    some of the moves, and Unknown if the end of the moves does not become visible in time. Also raises the errors of
+    The run never submits its remaining partitions afterwards. Without `dirs`, moves between log dirs are not cancelled.
+    `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did not cancel some of the
+    moves, and Unknown if the end of the moves does not become visible within `SEEN_SECONDS`. Also raises the errors of
     the ports.
     """
     run = covers(what.plan, runs.unfinished())
@@ -114,8 +117,8 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
 
     if not wait_until(ended, clock):
         why = (
-            f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled. "
-            "Run the same command again"
+            f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled "
+            f"({guard.named(what.targets)}). Run the same command again"
         )
         raise Unknown(*((lost, "; ") if lost else ()), why) from lost
     now = cluster.snapshot(what.plan.topics).running

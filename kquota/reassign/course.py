@@ -35,33 +35,31 @@ class CourseReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCourse:
-    """The copies to one broker: their bytes, and the end of the last copy. None means unknown.
-
-    `expected` is the expected end, in seconds from the start of the run. `ended` is the time of the first reading in
-    which all copies to the broker were complete, or None if they are not known to be complete.
-    """
+    """The copies to one broker: their bytes, and the end of the last copy. None means unknown."""
 
     broker: BrokerId
     expected_bytes: int | None = None
     expected: float | None = None
+    """The expected end, in seconds from the start of the run."""
     copied: int | None = None
+    """The bytes on the broker in the last reading with known bytes."""
     ended: datetime | None = None
+    """The time of the first reading in which all copies were complete. None if they are not known to be complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateChange:
-    """A change of a run's throttle, in bytes per second. A rate of None means no throttle.
-
-    `settings` are the rates that changed, or empty if the change applies to all brokers of the run. `by` is None if the
-    user is unknown, and `reason` is None if none was given.
-    """
+    """A change of a run's throttle, in bytes per second. A rate of None means no throttle."""
 
     at: datetime
     before: ByteRate | None
     rate: ByteRate | None
     settings: tuple[Setting, ...] = ()
+    """The rates that changed. Empty if the change applies to all brokers of the run."""
     by: str | None = None
+    """The user who made the change, or None if the user is unknown."""
     reason: str | None = None
+    """The user's reason, or None if none was given."""
 
 
 _Moment = TypeVar("_Moment", CourseReading, RateChange)
@@ -69,16 +67,17 @@ _Moment = TypeVar("_Moment", CourseReading, RateChange)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The course of one run. `expected` is the expected end, in seconds from the start, and `verdict` is the state at
-    the end. None means unknown. `changes_dropped` is the number of changes that are not kept.
-    """
+    """The course of one run. None means unknown. The oldest readings and changes come first."""
 
     expected: float | None = None
+    """The expected end, in seconds from the start of the run."""
     brokers: tuple[BrokerCourse, ...] = ()
     readings: tuple[CourseReading, ...] = ()
     changes: tuple[RateChange, ...] = ()
     changes_dropped: int = 0
+    """The number of changes that are not kept."""
     verdict: str | None = None
+    """The state at the end of the run."""
 
     def __bool__(self) -> bool:
         """True if anything is recorded."""
@@ -98,7 +97,7 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        At most `MOST_CHANGES` changes are kept, always with the first and the newest ones.
+        At most `MOST_CHANGES` changes are kept, always with the first one. Half of them are the newest ones.
         """
         if change.before == change.rate:
             return self
@@ -112,7 +111,7 @@ class Course:
     def read(self, readings: Iterable[CourseReading], brokers: Iterable[BrokerCourse]) -> Course:
         """Return the course after more readings. `brokers` has the copies in the last reading, without expected values.
 
-        Readings that are not newer than the last known reading are ignored.
+        Readings that are not newer than the last known reading are ignored. At most `MOST_READINGS` are kept.
         """
         found = list(self.readings)
         for reading in readings:
@@ -152,10 +151,10 @@ def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Mom
 
 
 def throughput(readings: Sequence[CourseReading]) -> dict[datetime, float]:
-    """Return the bytes per second that arrived since the previous reading, by the time of each reading. Readings
-    without known bytes are skipped.
+    """Return the bytes per second that arrived since the previous reading, by the time of each reading.
 
-    Log truncation can make a copy smaller, so a negative difference counts as 0.
+    The first reading, and readings without known bytes, have no throughput. Log truncation can make a copy smaller, so
+    a negative difference counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
     return {

@@ -46,16 +46,15 @@ _BETWEEN_WAVES: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The result of `--execute`, resume or abort. `run` is None if every replica is in place, so that nothing had to be
-    submitted or throttled.
-
-    `started` are the partitions submitted now. `running` are partitions that were already moving as planned.
-    """
+    """The result of `--execute`, resume or abort."""
 
     run: Run | None
+    """None if every replica was in place, so that nothing had to be submitted or throttled."""
     rollback: Plan
     started: tuple[TopicPartition, ...] = ()
+    """The partitions that this kquota submitted."""
     running: tuple[TopicPartition, ...] = ()
+    """The partitions that were already moving as planned."""
     log_dirs: Started = field(default_factory=Started)
 
 
@@ -84,7 +83,8 @@ def carry_out(
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
     After the first wave, the run also stays open after an error that the record or `between` raises. Raises Refused if
-    another kquota has begun or stopped undoing the run, and Busy if another process has taken over the lock.
+    another kquota has begun or stopped undoing the run, or if the record of the run can no longer be read. Raises Busy
+    if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:
@@ -156,14 +156,14 @@ def _later_waves(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Obstacles:
-    """In later waves, holds back moves that have a `guard.obstacle`, and reports each obstacle of a move once."""
+    """Holds back moves of later waves that have a `guard.obstacle`, and reports each obstacle of a move once."""
 
     report: Callable[[str], None]
     force: bool
     reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
 
     def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
-        """Return the moves that are already submitted, and those that have no obstacle now."""
+        """Return the moves that are already submitted, and those that have no obstacle now. Report new obstacles."""
         ready: list[Move] = []
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
@@ -239,9 +239,10 @@ def _go_on(run: Run) -> tuple[StepFor | str, ...]:
 
 
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle.
+    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle. Return the
+    recorded run and the partitions that were submitted now.
 
-    Raises Refused if no move of the run is under way and none can start because a throttled replica list is full. Also
+    Raises ListFull if no move of the run is under way and none can start because a throttled replica list is full. Also
     raises the errors of the cluster, the record, `enforce`, `_submit` and `_handed_over`.
     """
     found = world.cluster.snapshot(run.goal.topics)
@@ -339,9 +340,13 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
         seen = wait_until(under_way, world.clock)
     except KquotaError as error:
         # Restore nothing, because the moves may be running.
-        raise Unknown(error, ". kquota could not confirm that all of the moves were submitted") from error
+        why = f". kquota could not confirm that all of the moves were submitted ({guard.named(sent.targets)})"
+        raise Unknown(error, why) from error
     if not seen:
-        why = f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted"
+        why = (
+            f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were submitted "
+            f"({guard.named(sent.targets)})"
+        )
         raise Unknown(*((lost, ". ") if lost else ()), why) from lost
     return refused
 

@@ -55,10 +55,10 @@ def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
 
 
 def foreign_moves(moving: Sequence[Move], found: Snapshot, known: Run | None) -> tuple[TopicPartition, ...]:
-    """Return the running moves that are not moves of `known`, the open run of this plan.
+    """Return the running moves of the cluster that are not moves of `known`, the open run of this plan.
 
     The moves of this run are those to its plan and to its rollback plan. If the run has nothing left to submit, the
-    result is empty, because other moves do not prevent, for example, a change of its rate.
+    result is empty: other moves then do not matter, for example for a change of the run's rate.
     """
     if known is not None and all(move.submitted for move in moving):
         return ()
@@ -66,7 +66,7 @@ def foreign_moves(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 
 
 def check_running(moving: Sequence[Move], found: Snapshot, known: Run | None, *, additional: bool) -> None:
-    """Raise Refused while there are `foreign_moves`, unless the caller allows `additional` moves."""
+    """Raise Refused, in the words of Kafka, while there are `foreign_moves`, unless `additional` allows them."""
     if not additional and foreign_moves(moving, found, known):
         raise Refused(EXISTING)
 
@@ -74,8 +74,9 @@ def check_running(moving: Sequence[Move], found: Snapshot, known: Run | None, *,
 def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
     """Raise Refused if another open run would later move a partition of the plan to other replicas.
 
-    This is the case if the other run has not submitted the partition yet. It submits the partition when it is resumed
-    or its next wave starts. It never submits partitions of a topic that was created again after it began.
+    This is the case if the other run has not submitted the partition yet. That run submits the partition when the run
+    is resumed, or when its next wave starts. It never submits partitions of a topic that was created again after the
+    run began.
     """
     for run in others:
         new = recreated(run, found.topic_ids)
@@ -95,7 +96,9 @@ def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
 
 
 def check_overridden(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
-    """Raise Refused for a partition that is already moving to another target, unless it is a target of `known`."""
+    """Raise Refused for a partition that is already moving to another target, unless `known`, the open run of this
+    plan, has that target in its plan or its rollback plan.
+    """
     for move in moving:
         now = found.partitions[move.partition]
         if now.moving and not move.submitted and now.target not in _targets(known, move.partition):
@@ -107,7 +110,8 @@ def check_overridden(moving: Sequence[Move], found: Snapshot, known: Run | None)
 
 
 def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
-    """Raise Refused for a new copy of a partition that has no leader to copy from. `known` is as in `check_brokers`.
+    """Raise Refused for a new copy of a partition that has no leader to copy from. `known` is the open run of these
+    moves, and changes only the message.
 
     Moves that are already submitted are not checked, because they start by themselves when the partition has a leader.
     """
@@ -157,8 +161,8 @@ def check_return(
     """Raise Refused if a cancellation would leave a partition with too few replicas in sync (KAFKA-14424).
 
     Without a live replica in sync, the partition has no leader. With fewer than `min.insync.replicas`, the leader
-    rejects writes with `acks=all`. A cancellation is not refused if at least one live replica is in sync and all such
-    replicas stay, because it makes nothing worse.
+    rejects writes with `acks=all`. If at least one live replica is in sync and all such replicas stay, the cancellation
+    is not refused, because then it makes nothing worse. `minimum_in_sync` is by topic, with 1 for a missing topic.
     """
     for name, now in going_back.items():
         in_sync = {broker for broker in now.isr if broker in found.alive}
@@ -190,5 +194,5 @@ def _targets(run: Run | None, name: TopicPartition) -> tuple[Replicas, ...]:
 
 
 def named(partitions: Collection[TopicPartition]) -> str:
-    """Return the first few partitions by name, and how many more there are."""
+    """Return the first five partitions as one text, with the number of the other partitions."""
     return few(partitions, _SHOWN)

@@ -21,22 +21,24 @@ _STEP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The replicas that have `begun` to move now, those that brokers `refused` (with the errors), and those that are
-    still `waiting` at the end (with the reasons).
+    """The result of requests for log dirs.
 
     Replicas that were already in their wanted log dir, or already moving there, are in none of these groups.
     """
 
     begun: WantedLogDirs = field(default_factory=dict)
+    """The replicas that have begun to move, or whose copies were stopped by `cancel`."""
     refused: Mapping[ReplicaId, KquotaError] = field(default_factory=dict)
+    """The replicas that brokers refused to move, with the errors."""
     waiting: Mapping[ReplicaId, str] = field(default_factory=dict)
+    """The replicas for which brokers had not acted when the wait ended, with the reasons."""
 
 
 def check(dirs: ReplicaDirs, wanted: WantedLogDirs, others: Collection[ReplicaId] = ()) -> LogDirReading:
     """Return the log dirs of the wanted replicas and of `others`. Call this before the first write of a run.
 
-    Raises Refused if a replica must move to a log dir that does not exist or accepts no replica, and Unreachable if a
-    broker of a wanted replica does not report its log dirs.
+    Raises Refused if a replica must move to a log dir that does not exist or accepts no replica, or if a broker denies
+    this user the answer. Raises Unreachable if a broker of a wanted replica does not report its log dirs.
     """
     reading = dirs.read({*wanted, *others})
     log_dirs.check(wanted, reading)
@@ -55,7 +57,7 @@ def announce(dirs: ReplicaDirs, wanted: WantedLogDirs, reading: LogDirReading) -
 
     Kafka's tools before 2.6 did this. Later tools send the request only after the submission. The replica may then
     already exist in another log dir, and the broker copies it twice (3 of 3 times on 4.3.1). Errors of brokers are
-    ignored, because `start` repeats the request.
+    ignored, because `start` repeats the request. Raises Busy if another process has taken over the lock.
     """
     new = {replica: path for replica, path in wanted.items() if reading.place(replica).current is None}
     if new:
@@ -73,8 +75,9 @@ def start(
     begin.
 
     A second call changes nothing, because replicas that are in their log dir, or moving to it, are not requested again.
-    The wait includes replicas that do not exist yet, but ends if only replicas of silent brokers are left. `before` is
-    the reading of `check`. Replicas that were already moving in this reading do not count as begun.
+    The wait includes replicas that do not exist yet, but ends if only replicas of brokers that do not answer are left.
+    `before` is the reading of `check`. Replicas that were already moving in this reading do not count as begun. Raises
+    the errors of `dirs`: Refused and Busy.
     """
     return _ask(
         dirs,
@@ -90,8 +93,9 @@ def start(
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: WantedLogDirs, timeout: float = TIMEOUT) -> Started:
     """Stop the running copies of the wanted replicas, whatever their target. Each replica stays in its log dir.
 
-    This is Kafka's `--cancel`. In the result, `begun` has the copies that were stopped. A copy that ends before kquota
-    stops it is in none of the groups.
+    This is Kafka's `--cancel`. kquota waits at most `timeout` seconds until all copies have stopped. In the result,
+    `begun` has the copies that were stopped. A copy that ends before kquota stops it is in none of the groups. Raises
+    the errors of `dirs`: Refused and Busy.
     """
     return _ask(
         dirs,
@@ -105,7 +109,9 @@ def cancel(dirs: ReplicaDirs, clock: Clock, wanted: WantedLogDirs, timeout: floa
 
 
 def would_cancel(dirs: ReplicaDirs, wanted: WantedLogDirs) -> Started:
-    """Return the result that `cancel` would have if every broker that answers stops its copies at once."""
+    """Return the result that `cancel` would have if every broker that answers stops its copies at once. Writes nothing.
+    Raises Refused if a broker denies this user the answer.
+    """
     reading = dirs.read(wanted.keys())
     silent = {replica: reading.silent[replica[1]] for replica in wanted if replica[1] in reading.silent}
     return Started(begun=log_dirs.back(wanted, reading), waiting=silent)

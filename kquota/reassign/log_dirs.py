@@ -25,15 +25,16 @@ NONE_ACTIVE: Final = "None of the specified partition moves are active."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The log dir that holds a replica, and the log dir to which the broker is copying it. None means no log dir.
-
-    `lag` is how many offsets the copy is behind, or None without a copy. After a restart, a broker may report 0 long
-    before the copy ends (4.3.1), so no decision depends on `lag`. A replica in an offline log dir has no place.
-    """
+    """The log dirs of one replica on its broker. A replica in an offline log dir has no place."""
 
     current: str | None = None
+    """The log dir that holds the replica, or None."""
     future: str | None = None
+    """The log dir to which the broker is copying the replica, or None without a copy."""
     lag: int | None = None
+    """The number of offsets that the copy is behind, or None without a copy. After a restart, a broker may report 0
+    long before the copy ends (4.3.1), so no decision depends on this value.
+    """
 
 
 NOWHERE: Final = Place()
@@ -41,15 +42,13 @@ NOWHERE: Final = Place()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirReading:
-    """The log dirs and the requested replicas that brokers reported.
-
-    `dirs` has, for each log dir, the reason why it accepts no replica, or None if it accepts replicas. A broker that
-    did not answer the last request is in `silent`, with the reason.
-    """
+    """The log dirs and the requested replicas that brokers reported."""
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
+    """For each log dir, the reason why it accepts no replica. None means that it accepts replicas."""
     places: Mapping[ReplicaId, Place] = field(default_factory=dict)
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
+    """The brokers that did not answer the last request, with the reasons."""
 
     def place(self, replica: ReplicaId) -> Place:
         """Return the place of the replica, or an empty place if the broker did not report the replica."""
@@ -76,7 +75,7 @@ class LogDirState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirStatus:
-    """One replica that the plan puts into the log dir `target`."""
+    """One replica that the plan puts into the log dir `target`, with its current place and state."""
 
     partition: TopicPartition
     broker: BrokerId
@@ -87,7 +86,8 @@ class LogDirStatus:
 
 
 def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[ReplicaId, str]:
-    """Return the log dirs that the plan names, for `partitions` or for all partitions (None).
+    """Return the log dirs that the plan names, for `partitions` or for all partitions (None), sorted by partition and
+    broker.
 
     Trailing slashes are removed, because brokers report log dirs without them.
     """
@@ -99,22 +99,26 @@ def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict
 
 
 def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
-    """Return every replica of the plan. The rollback plan needs the log dir of each replica."""
+    """Return every replica of the plan, in the order of the plan."""
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
 def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
-    """Return the known log dir of each replica: the `log_dirs` of a rollback plan, as Kafka prints them."""
+    """Return the current log dir of each replica, for the `log_dirs` of a rollback plan. A replica whose log dir is
+    unknown is left out.
+    """
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
 
 def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
-    """Return the plan with all known log dirs, as a rollback plan."""
+    """Return the plan with the current log dir of each replica, as a rollback plan. An unknown log dir becomes
+    "any".
+    """
     return replace(plan, log_dirs=current(reading, replicas(plan)))
 
 
 def unsettled(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that are moving, in another log dir, missing or unknown."""
+    """Return the wanted replicas that are not known to be at rest in their wanted log dir, with this log dir."""
     return {
         replica: path
         for replica, path in wanted.items()
@@ -123,7 +127,9 @@ def unsettled(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, 
 
 
 def unasked(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that will not be in their wanted log dir without another request."""
+    """Return the wanted replicas that will not be in their wanted log dir without another request, with this log
+    dir.
+    """
     return {
         replica: path
         for replica, path in wanted.items()
@@ -146,7 +152,7 @@ def back(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
 def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
     """Raise Refused if a replica must move to a log dir that its broker does not have, or that accepts no replica.
 
-    Log dirs of silent brokers are not checked. Call this before any write.
+    A log dir is not checked if its broker did not answer. Call this before any write.
     """
     for (partition, broker), path in unasked(wanted, reading).items():
         if broker not in reading.dirs:

@@ -48,7 +48,7 @@ class PartitionReplicas:
 
 
 class Move(NamedTuple):
-    """The move of one partition. `sources` are all replicas before the move, `destinations` only the new replicas.
+    """The move of one partition. `sources` are all replicas before the move, and `destinations` are the new replicas.
 
     `submitted` is true if the cluster is already moving the partition to this `target`.
     """
@@ -77,7 +77,7 @@ def _move(name: TopicPartition, now: PartitionReplicas, target: Replicas) -> Mov
 
 def rollback(plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas]) -> Plan:
     """Return the rollback plan: for each partition of `plan`, its current replicas or the replicas before its running
-    move.
+    move. Every partition of `plan` must be in `partitions`.
     """
     return Plan(targets={name: partitions[name].before for name in plan.targets})
 
@@ -116,12 +116,13 @@ def carried(
     writes: Mapping[TopicPartition, float | None],
     left: Mapping[ReplicaId, int | None] = MappingProxyType({}),
 ) -> Work:
-    """Return the work of `moving`: the same sums as in the Spark job (`spark.estimate`). A test compares both.
+    """Return the work of `moving`. The Spark job (`spark.estimate`) calculates the same sums, and a test compares the
+    results.
 
-    `sizes` are the bytes of each partition's leader, `writes` are bytes per second. A partition that is missing from
-    `sizes` counts as 0 bytes. A partition that is missing from `writes` has an unknown rate. A partition without a
-    leader is left out, because it cannot be copied. `left` has the bytes that running copies still need. A copy without
-    a known value in `left` counts with the size of its leader.
+    `sizes` has the bytes of each partition's leader, and `writes` the bytes per second that producers write to it. A
+    partition that is missing from `sizes` counts as 0 bytes. A partition that is missing from `writes` has an unknown
+    rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that running
+    copies still need. A copy without a known value in `left` counts with the size of its leader.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)

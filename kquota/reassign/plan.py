@@ -32,7 +32,7 @@ _PROPOSED: Final = "Proposed partition reassignment configuration"
 class Plan:
     """The target replicas of each partition, with the preferred leader first. The partitions are sorted.
 
-    `log_dirs` has the log dir of each replica for which the plan names one.
+    `log_dirs` has the log dir of each replica for which the plan names one. All other replicas have "any".
     """
 
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -70,7 +70,7 @@ class Plan:
 
 
 def run_id(plan: Plan, time: datetime) -> str:
-    """Return the id of a run of `plan` that began at `time`. It consists of the UTC time and a hash of the targets, and
+    """Return the id of a run of `plan` that began at `time`: the time in UTC, in whole seconds, and `plan_hash`. The id
     is safe as a file name.
 
     >>> run_id(Plan(targets={}), datetime(2026, 3, 1, 12, 30, tzinfo=UTC))
@@ -92,11 +92,12 @@ class UnknownKeys(Invalid):
 
 
 def of_record(document: Any) -> Plan:
-    """Return the plan from the JSON object of `Plan.text`, also if `plain_entry` has already read its entries.
+    """Return the plan of a record. `document` is the JSON object of `Plan.text`. Its entries can already be results of
+    `plain_entry`.
 
-    The plan may be empty. Raises UnknownKeys for an entry with keys that this kquota does not know, because a host that
-    writes the run again would lose them. Raises Invalid for an object that is not a valid entry, and for a second entry
-    of the same partition. Raises KeyError, TypeError or AttributeError for JSON of another form.
+    The plan may be empty. Raises UnknownKeys for an entry with keys that this kquota does not know, because it would
+    lose these keys if it wrote the run again. Raises Invalid for an object that is not a valid entry, and for a second
+    entry of the same partition. Raises KeyError, TypeError or AttributeError for JSON of another form.
     """
     topics: dict[str, str] = {}
     builder = _Builder()
@@ -123,8 +124,9 @@ def read(path: Path, warn: Callable[[str], None] = lambda _: None) -> Plan:
 def parse(text: str, where: str, warn: Callable[[str], None] = lambda _: None) -> Plan:
     """Parse a plan. As in Kafka, a missing version means 1, and missing `log_dirs` mean "any".
 
-    Raises Invalid if the text is not a valid plan. The message begins with `where` (the file name or `stdin`). If the
-    error has a position, the line and column or the JSON path follow. `warn` is the same as for `read`.
+    Raises Invalid if the text is not a valid plan, or has no partitions. The message begins with `where` (the file name
+    or `stdin`). If the error has a position, the message then states the line and column, or the JSON path. `warn` is
+    the same as for `read`.
     """
     unread: set[str] = set()
     found = _load(text, where, unread)

@@ -1,4 +1,4 @@
-"""The ports of a move: a cluster, its record of runs, its log dirs, and a clock (which `stores` does not implement)."""
+"""The ports of a move: a cluster, its record of runs, its log dirs, and a clock."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 class Snapshot:
     """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
 
-    `racks` has the rack of each live broker, or None if it has none or the rack is unknown. A topic that does not exist
-    has no partitions and no id here. Kafka before 2.8 has no topic ids. Partitions and running moves are sorted by
-    name. The leaders and in-sync replicas in `running` may be unknown. `not_begun` are running moves that were
-    submitted over ZooKeeper, but that the controller has not begun. Over brokers it is empty, because the controller
-    itself accepts a move and begins it.
+    A topic that does not exist has no partitions and no id here. Partitions and running moves are sorted by name.
     """
 
     racks: Mapping[BrokerId, str | None]
+    """The rack of each live broker, or None if the broker has no rack or its rack is unknown."""
     partitions: Mapping[TopicPartition, PartitionReplicas]
     running: Mapping[TopicPartition, PartitionReplicas]
+    """All running moves of the cluster. Their leaders and in-sync replicas may be unknown."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """The id of each requested topic. Empty before Kafka 2.8, which has no topic ids."""
     not_begun: frozenset[TopicPartition] = frozenset()
+    """Running moves that were submitted over ZooKeeper, but that the controller has not begun. Always empty over
+    brokers, because there the controller itself accepts a move and begins it.
+    """
 
     @property
     def alive(self) -> frozenset[BrokerId]:
@@ -41,10 +43,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwritten:
-    """The result of writing settings of dead brokers. `by` names the controller that received them, for messages."""
+    """The result of writing settings of dead brokers."""
 
     by: str
+    """The name of the controller that received the settings, for messages."""
     errors: Mapping[Setting, KquotaError] = field(default_factory=dict)
+    """The error of each setting whose write failed or is uncertain."""
 
 
 class MoveCluster(Protocol):
@@ -156,8 +160,8 @@ class Runs(Protocol):
         """
 
     def begin(self, run: Run) -> None:
-        """Write a new record. Raises Busy if there already is a record with this id, and Refused if it cannot be
-        written.
+        """Write a new record. Raises Busy if there already is a record with this id, and Refused if the new record
+        cannot be written.
         """
 
     def update(self, run: Run) -> None:
@@ -198,9 +202,10 @@ class ReplicaDirs(Protocol):
     """The log dirs of replicas (KIP-113). All brokers are asked at once, so no broker delays the others."""
 
     def read(self, replicas: Collection[ReplicaId]) -> LogDirReading:
-        """Return where each of `replicas` is, and all log dirs of their brokers.
+        """Return the place of each of `replicas`, and all log dirs of their brokers.
 
-        Raises Refused if a broker denies this user the answer.
+        A broker that does not answer is in `silent` of the result. Raises Refused if a broker denies this user the
+        answer.
         """
 
     def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
@@ -208,4 +213,5 @@ class ReplicaDirs(Protocol):
 
         A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
         Unreachable if it is dead, and Unknown if its answer is missing or does not show whether the replica moves.
+        Raises Busy if another process has taken over the lock.
         """

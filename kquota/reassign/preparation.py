@@ -27,64 +27,74 @@ _LOOKS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options of the operator besides the plan. Rates are bytes per second. A rate of None keeps the throttle of an
-    open run of the plan, and means no throttle for a new run.
+    """The options of the operator besides the plan. Rates are bytes per second.
 
-    With `additional`, other moves may be running. With `same_replication_factor`, the plan must keep every replication
-    factor. With `whole_topics`, a topic whose list would be too long is throttled as a whole with `*`. `force`
-    overrides moves of the plan's partitions to other targets, and skips `guard.check_return` and `guard.check_waiting`.
-    `reason` is recorded with a new run. `limits` of None keep the limits of an open run, and mean no limits for a new
-    run. `sizes` are needed for a limit on the bytes in flight.
+    A rate of None keeps the throttle of an open run of the plan, and means no throttle for a new run.
     """
 
     throttle: ByteRate | None = None
     log_dir_throttle: ByteRate | None = None
     additional: bool = False
+    """True if other moves may be running."""
     same_replication_factor: bool = False
+    """True if the plan must keep every replication factor."""
     whole_topics: bool = False
+    """True if a topic whose list would be too long is throttled as a whole with `*`."""
     force: bool = False
+    """Override moves of the plan's partitions to other targets, and skip `guard.check_return` and
+    `guard.check_waiting`.
+    """
     reason: str | None = None
+    """The operator's reason, which is recorded with a new run."""
     limits: MoveLimits | None = None
+    """None keeps the limits of an open run, and means no limits for a new run."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The known sizes of partitions in bytes, which a limit on the bytes in flight needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan that passed every check. Nothing is written yet. `changes` are the first writes.
-
-    `known` is the open run of this plan, or None. `turned` means that this run was being undone and now moves to its
-    plan again. kquota must record this even if nothing moves. `run` is None if there is nothing to do. `wave` has the
-    moves to submit first, including moves that are already running. `log_dirs` has each replica that `reading` does not
-    show at rest in its wanted log dir, with this log dir. `wanted` are the list entries and rates of the first wave,
-    and `now` has their current values. `applied` are the options, without throttles that would have no effect on this
-    plan.
-    """
+    """A plan that passed every check. Nothing is written yet."""
 
     world: World
     plan: Plan
     rollback: Plan
     found: Snapshot
     known: Run | None
+    """The open run of this plan, or None."""
     run: Run | None
+    """The run to record, or None if there is nothing to do."""
     turned: bool = False
+    """True if `known` was being undone and now moves to its plan again. kquota must record this even if nothing moves.
+    """
     moving: tuple[Move, ...] = ()
+    """All moves of the plan that are not done."""
     wave: tuple[Move, ...] = ()
+    """The moves to submit first, and the moves that are already running."""
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+    """The wanted log dir of each replica that `reading` does not show at rest in this log dir."""
     reading: LogDirReading | None = None
+    """None if the plan names no log dirs, or if log dirs are ignored."""
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
+    """The list entries and rates of the first wave."""
     now: Mapping[Setting, str | None] = field(default_factory=dict)
+    """The current values of the settings in `wanted`, or None for an unset setting."""
     changes: tuple[Change, ...] = ()
+    """The first writes."""
     applied: Asked = field(default_factory=Asked)
+    """The options, without throttles that would have no effect on this plan."""
     notes: tuple[str, ...] = ()
 
 
 def prepare(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
 ) -> Prepared:
-    """Return the prepared run after all checks. Writes nothing. Raises Refused if a check fails, and the errors of the
-    ports.
+    """Return the prepared run after all checks. Writes nothing.
 
-    `dirs` is needed for a plan that names log dirs. Without it, the log dirs are ignored.
+    If brokers can show stale replicas, a new run waits until two readings show the same replicas. `dirs` is needed for
+    a plan that names log dirs. Without `dirs`, the log dirs are ignored. Raises Refused if a check fails, and
+    Unreachable if a broker does not report its log dirs or a setting cannot be read. Also raises the errors of the
+    ports.
     """
     began = clock.monotonic()
     found = cluster.snapshot(plan.topics)
@@ -122,10 +132,10 @@ def prepare_again(
     force: bool = False,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
-    """Prepare a recorded run again, towards its goal. Writes nothing. Raises the errors of `prepare`.
+    """Prepare a recorded run again, to its goal. Writes nothing. Raises the errors of `prepare`.
 
-    Deleted partitions, and topics that were recreated since the run began, are left out. `force` is the same as in
-    `Asked`. `sizes` are the known sizes of partitions.
+    Deleted partitions, and topics that were recreated since the run began, are left out. `notes` of the result names
+    these topics. `force` and `sizes` are the same as in `Asked`.
     """
     found = cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}

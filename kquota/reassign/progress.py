@@ -21,7 +21,10 @@ class Progress(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition of a plan, with its current and its planned replicas. A deleted partition has no replicas."""
+    """One partition of a plan, with its current and its planned replicas.
+
+    A deleted partition has no current replicas, and has ended elsewhere.
+    """
 
     partition: TopicPartition
     progress: Progress
@@ -64,7 +67,7 @@ def led_by_others(
 
 def verdict(parts: Iterable[Progress]) -> Progress:
     """Return the state of partitions and log dirs together: in progress if any of them is, otherwise elsewhere if any
-    is, otherwise done.
+    is, otherwise done. Without any of them, the state is done.
     """
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):

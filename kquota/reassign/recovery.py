@@ -46,8 +46,8 @@ def state(run: Run, found: Snapshot) -> RunState:
 
 
 def backwards(run: Run) -> Run:
-    """Return the run with its rollback plan as the goal, and not paused. A run that is already aborting does not
-    change.
+    """Return the run with its rollback plan as the goal, not paused, and with all partitions still to submit. A
+    run that is already aborting does not change.
     """
     return run if run.aborting else replace(run, aborting=True, paused=False, handed_over=frozenset())
 
@@ -62,10 +62,10 @@ def recover(
     dirs: ReplicaDirs | None = None,
     hold_back: Callable[[], str | None] = lambda: None,
 ) -> Recovery:
-    """Continue an interrupted run, and restore the throttle of moves that have ended. While `hold_back` returns a
-    reason, no wave after the first one starts.
+    """Record and continue a run to its goal, and restore the throttle of moves that have ended. While `hold_back`
+    returns a reason, no wave after the first one starts.
 
-    An abort copies replicas back, at the rate of the run, if it cannot simply cancel their move. Raises the errors of
+    If an abort cannot cancel a move, it copies the replicas back at the rate of the run. Raises the errors of
     `carry_out` and `verify`.
     """
     runs.update(run)

@@ -75,42 +75,44 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run. `rate` and `log_dir_rate` are bytes per second, or None without a throttle. `finished` is None while the
-    run is open.
-
-    `handed_over` has the partitions that need no further submission, because they were submitted, refused, cancelled or
-    deleted, or need no move. A run that is `aborting` moves to `rollback`. `topic_ids`, as Kafka prints them,
-    distinguish a topic from a later one of the same name. `limits` restrict the moves that run at the same time.
-
-    `taken` has the throttle settings that the run has set or is about to set. `broker_rates` are the rates that differ
-    from `rate`. While the run is `paused`, its brokers have `PAUSED_RATE` as follower rate, and `rate` and
-    `broker_rates` are the rates before the pause. If `crowded`, unrecorded moves were running when the run began, so a
-    prior rate may belong to one of them.
-
-    `owner` began the run, or is None if it is unknown. `reason` is the operator's reason, or None if none was given.
-    `course` is for the report of the run. `stamp` is the last recorded write, and is ignored in comparisons.
-    """
+    """A run. Rates are bytes per second, or None without a throttle."""
 
     id: str
     begun: datetime
     plan: Plan
     rollback: Plan
     rate: ByteRate | None
+    """The rate of all brokers without a rate in `broker_rates`. During a pause, the rate before the pause."""
     taken: Mapping[Setting, Taken]
+    """The throttle settings that the run has set or is about to set."""
     purpose: Purpose = Purpose.MOVE
     log_dir_rate: ByteRate | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """The topic ids, as Kafka prints them, which distinguish a topic from a later one of the same name."""
     handed_over: frozenset[TopicPartition] = frozenset()
+    """The partitions that need no further submission: they were submitted, refused, cancelled or deleted, or need no
+    move.
+    """
     aborting: bool = False
+    """True if the run moves to `rollback`."""
     finished: datetime | None = None
+    """None while the run is open."""
     owner: Owner | None = None
+    """The process that began the run, or None if it is unknown."""
     reason: str | None = None
+    """The operator's reason, or None if none was given."""
     crowded: bool = False
+    """True if unrecorded moves were running when the run began. A prior rate may then belong to one of them."""
     paused: bool = False
+    """True while the brokers of the run have `PAUSED_RATE` as follower rate."""
     broker_rates: Mapping[Setting, ByteRate] = field(default_factory=dict)
+    """The rates that differ from `rate`. During a pause, the rates before the pause."""
     limits: MoveLimits = UNLIMITED
+    """The limits on the moves that run at the same time."""
     course: Course = EMPTY
+    """The data for the report of the run."""
     stamp: Stamp | None = field(default=None, compare=False)
+    """The last recorded write. It is ignored in comparisons."""
 
     @property
     def goal(self) -> Plan:
@@ -148,7 +150,9 @@ class Run:
 
 
 def at_rate(run: Run, rate: ByteRate, only: Collection[Setting] = ()) -> Run:
-    """Return the run with this rate on all brokers and not paused. With `only`, change just these rates."""
+    """Return the run with this rate, in bytes per second, on all brokers and not paused. With `only`, change just these
+    rates, and keep a pause.
+    """
     if not only:
         return replace(run, rate=rate, broker_rates={}, paused=False)
     return replace(run, broker_rates=dict(sorted({**run.broker_rates, **dict.fromkeys(only, rate)}.items())))

@@ -24,7 +24,8 @@ def running_copies(
 ) -> dict[ReplicaId, RunningCopy]:
     """Return the copy to each replica that a running move adds. A new replica that is already the leader is left out.
 
-    `log_dirs` must include the details: offsets and leaders.
+    `log_dirs` must include the offsets and the leaders. A new replica that its broker does not report has copied 0
+    bytes, or an unknown number if the broker did not report all its log dirs.
     """
     found = list(log_dirs)
     unread = {log_dir.broker for log_dir in found if log_dir.error is not None}
@@ -91,16 +92,16 @@ def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, Runni
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
-    """The running moves of a cluster, in relation to the plan of an estimate.
-
-    `partitions` of the plan are moving to the replicas of the plan, `elsewhere` to other replicas. `others` counts the
-    moving partitions that are not in the plan. `copies` are the copies of `partitions`.
-    """
+    """The running moves of a cluster, compared with the plan of an estimate. Partitions are sorted."""
 
     partitions: tuple[TopicPartition, ...]
+    """The partitions of the plan that are moving to the replicas of the plan, in any order of replicas."""
     elsewhere: tuple[TopicPartition, ...]
+    """The partitions of the plan that are moving to other replicas."""
     others: int
+    """The number of moving partitions that are not in the plan."""
     copies: Mapping[ReplicaId, RunningCopy]
+    """The copies of `partitions`."""
 
     @property
     def copied(self) -> int | None:
@@ -123,7 +124,9 @@ def under_way(
     copies: Mapping[ReplicaId, RunningCopy],
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]],
 ) -> MoveUnderWay:
-    """Return the running moves. `targets` has the replicas of the plan for the partitions in `running`."""
+    """Compare the running moves with a plan. `targets` has the replicas of the plan, only for partitions in
+    `running`.
+    """
     same = {name for name, target in targets.items() if set(running[name].target) == set(target)}
     return MoveUnderWay(
         partitions=tuple(sorted(same)),

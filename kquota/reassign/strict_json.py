@@ -36,7 +36,9 @@ _DROPPED: Final = _Dropped()
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A JSON value with its place in the document, and an example of a valid document."""
+    """A JSON value with its place, and an example of a valid document. `where` names the document, and `path` is the
+    JSON path of the value.
+    """
 
     value: object
     where: str
@@ -102,12 +104,12 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid if this fails. The message begins with `where`, then line and column if the
-    error has a position.
+    """Parse a JSON document. Raises Invalid for text that is not a JSON document, and for values that need too much
+    memory. The message begins with `where`, then line and column if the error has a position.
 
-    `shorten` receives every object without repeated keys, inner ones first. It returns a replacement that needs less
-    memory, or the object if it is not a valid entry. `root` is a key of the outermost object, which `shorten` must
-    return unchanged.
+    `shorten` receives every object without repeated keys, inner objects first. For a valid entry, it returns a
+    replacement that needs less memory, and any other object unchanged. The outermost object has the key `root`, and
+    must stay unchanged. After 100 other unchanged objects, kquota drops further ones to save memory.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")
@@ -169,7 +171,7 @@ class _Ambiguous(dict[str, object]):
 
 
 def repeated(items: Sequence[_T]) -> list[_T]:
-    """Return each item that occurs more than once, without repetitions, in order."""
+    """Return each item that occurs more than once, in the order of the first occurrences."""
     if len(set(items)) == len(items):  # a Counter needs twice the memory
         return []
     counts = Counter(items)

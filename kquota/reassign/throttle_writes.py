@@ -37,7 +37,7 @@ WantedValues: TypeAlias = Mapping[Setting, tuple[str, ...]]
 class World:
     """The ports that a run uses. `others` are the other unfinished runs of the cluster, oldest first.
 
-    `sizes` are the known sizes of partitions, for a run that limits the bytes in flight.
+    `sizes` are the known sizes of partitions in bytes, for a run that limits the bytes in flight.
     """
 
     cluster: MoveCluster
@@ -61,7 +61,7 @@ class Unwitnessed(Unreachable):
 
 
 def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
-    """Wait until `done` is true, for at most `seconds`, and return whether it is."""
+    """Wait until `done` returns True, for at most `seconds`. Return False if the time is up first."""
     deadline = clock.monotonic() + seconds
     while not done():
         if clock.monotonic() >= deadline:
@@ -71,7 +71,9 @@ def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SEC
 
 
 def read(cluster: MoveCluster, wanted: WantedValues) -> dict[Setting, str | None]:
-    """Return the value of every wanted setting. Raises Unreachable if a value cannot be read."""
+    """Return the value of every wanted setting, or None if it is unset. Raises Unreachable if a value cannot be
+    read.
+    """
     now = dict(cluster.values(list(wanted)))
     if missing := [setting for setting in wanted if setting not in now]:
         setting = missing[0]
@@ -132,7 +134,8 @@ def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = F
     fewer and take effect at once. Without `close`, the run stays open, and holds only what is pending. Without
     `certain`, kquota also writes current values again, because a read does not prove that the run's values are unset.
     Give `certain` only if this process wrote all values itself and read them back. If a late write of a kquota that
-    lost the lock may still arrive, this function waits until none can, and restores again.
+    lost the lock may still arrive, this function waits until none can, and restores again. Raises the errors of the
+    cluster and of the record.
     """
     restoration = _restore(world, run, certain=certain)
     if world.runs.late_seconds > 0:
@@ -149,8 +152,8 @@ def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = F
 
 
 def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
-    """Restore the values that a run had written before `error`, as far as possible. All settings are pending if this
-    fails. Raises Busy if another kquota has taken over the lock, because that process owns the run now.
+    """Restore the values that a run had written before `error`, as far as possible. If the restoration fails, all
+    settings are pending. Raises Busy if another kquota has taken over the lock, because that process owns the run now.
     """
     try:
         return restore_run(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
@@ -161,8 +164,8 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
 
 
 def restore_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Restoration, Run]:
-    """Restore the list entries of partitions that have ended. Return the result, and the run without the restored
-    entries.
+    """Restore the list entries of partitions that have ended. Return the result, and the recorded run without the
+    restored entries. Raises the errors of the cluster and of the record.
     """
     part = part_of(run, ended)
     if not part.taken:
@@ -234,7 +237,8 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
 def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collection[str]) -> Restoration:
     """Remove these settings of dead brokers through the controllers, whatever their values are.
 
-    `restored` is empty in the result, because the previous values are unknown.
+    `restored` is empty in the result, because the previous values are unknown. Settings that could not be removed are
+    pending, with the reason.
     """
     wanted = [Setting.of_broker(broker, key) for broker in brokers for key in keys]
     if not wanted:
@@ -271,7 +275,7 @@ def write(world: World, changes: Sequence[Change]) -> Restoration:
     """Make each change if the value is still its `before`, lists before rates, and wait until reads show the changes.
 
     A change that fails is pending, and is not retried. A change that does not become visible within `SEEN_SECONDS` is
-    also pending.
+    also pending. Raises the errors of the cluster.
     """
     errors = _written(world, changes)
     return Restoration(
@@ -308,7 +312,7 @@ def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
 
 
 def record(world: World, before: Run, after: Run) -> Run:
-    """Record `after` if it differs from `before`, and return it."""
+    """Return `after`. If it differs from `before`, record it first. Raises the errors of the record."""
     if after != before:
         world.runs.update(after)
     return after

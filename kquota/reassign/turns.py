@@ -26,7 +26,8 @@ class Turns:
     ) -> None:
         """`patience` is the longest wait to take the lock again, in seconds.
 
-        `waiting` receives the error of each failed attempt before the next one.
+        `waiting` receives the error of each failed attempt before the next one. `hold` returns the context manager of
+        the lock. Entering the `with` block raises the errors of `hold`.
         """
         self._hold = hold
         self._clock = clock
@@ -50,7 +51,8 @@ class Turns:
         Raises Busy, Unreachable or Unknown if kquota cannot take the lock within `patience` seconds. Unknown means that
         the record did not confirm a write of the lock in time.
 
-        After an exception in the block, the lock stays released.
+        If the release raises one of these errors, the error is ignored. After an exception in the block, the lock stays
+        released.
         """
         with suppress(Busy, Unreachable, Unknown):
             self._held.close()

@@ -34,40 +34,45 @@ _READINGS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The result of `--verify`. `restored` are the changes that were made. `pending` has the settings that are still to
-    be restored, with the reasons.
-
-    `run` is the open run of this plan when the verification began, or None. `waiting` are partitions that are not
-    submitted yet, for example because kquota was interrupted. `lost` are settings of the run that another client
-    removed although the move needs them.
-
-    `unknown` are throttles that stay set, with their values. They may belong to a run of another host that is not
-    visible on this host, or to one of the recorded runs in `unreadable`. `unread` are dead brokers that have replicas
-    of the plan's topics and unknown rates, which an unrecorded run may have set. With `clear_all`, `cleared_of` has the
-    ids of the open runs whose settings were cleared. With `too_early`, nothing was cleared, because moves are running.
-
-    `undone` is the run of this plan, if the replicas are elsewhere because this run was undone, or because a later move
-    has moved partitions back. `unrecorded` is true if the replicas are elsewhere for an unknown reason, because no run
-    of this plan is recorded here. `led_by_others` are the partitions that an election would give their preferred
-    leader: the first replica of the plan, or of the rollback plan of a run that was or is being undone.
-    """
+    """The result of `--verify`."""
 
     statuses: tuple[PartitionStatus, ...]
     verdict: Progress
+    """The state of all partitions and log dirs together."""
     log_dirs: tuple[log_dirs.LogDirStatus, ...] = ()
     restored: tuple[Change, ...] = ()
+    """The changes that were made."""
     pending: Mapping[Setting, KquotaError] = field(default_factory=dict)
+    """The settings that are still to be restored, with the reasons."""
     waiting: tuple[TopicPartition, ...] = ()
+    """The partitions that are not submitted yet, for example because kquota was interrupted."""
     run: Run | None = None
+    """The run of this plan that was open when the verification began, or None."""
     unknown: Mapping[Setting, str] = field(default_factory=dict)
+    """Throttles that stay set, with their values. They may belong to a run of another host that is not visible on this
+    host, or to a run in `unreadable`.
+    """
     unreadable: tuple[str, ...] = ()
+    """The ids of recorded runs that cannot be read. Empty if no throttle stays set."""
     lost: tuple[Setting, ...] = ()
+    """The settings of the run that another client removed although the move needs them."""
     cleared_of: tuple[str, ...] = ()
+    """The ids of the open runs whose settings `clear_all` cleared."""
     too_early: bool = False
+    """True if `clear_all` cleared nothing, because moves are running."""
     unread: tuple[BrokerId, ...] = ()
+    """Dead brokers that have replicas of the plan's topics and unknown rates. An unrecorded run may have set the rates.
+    """
     undone: Run | None = None
+    """The run of this plan, if the replicas are elsewhere because this run was undone, or because a later move has
+    moved partitions back.
+    """
     unrecorded: bool = False
+    """True if the replicas are elsewhere for an unknown reason, because no run of this plan is recorded here."""
     led_by_others: tuple[TopicPartition, ...] = ()
+    """The partitions that an election would give their preferred leader: the first replica of the plan, or of the
+    rollback plan of a run that was or is being undone.
+    """
     notes: tuple[str, ...] = ()
 
 
@@ -88,7 +93,7 @@ def verify(
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
     written. If no move is running anywhere, `clear_all` also removes every rate of every live broker and the lists of
     the plan's topics, as Kafka's tool does. It then also removes the rates of dead brokers with replicas of these
-    topics. Raises the errors of the ports.
+    topics. To be certain of the state, kquota may wait and read it several times. Raises the errors of the ports.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -112,9 +117,10 @@ def verify(
 def unless_it_writes(
     cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
 ) -> Verification | None:
-    """Verify without the lock. Return None if `verify` would write, or if a certain result needs the lock.
+    """Verify without the lock. Return None if `verify` would write, or if a reliable result needs the lock.
 
-    A plan that is not done needs the lock, because the kquota that holds the lock may be executing this plan.
+    A plan that is not done needs the lock, because the kquota that holds the lock may be executing this plan. Raises
+    the errors of the ports.
     """
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None or not runs.settled:

@@ -22,15 +22,16 @@ _REPLICA_BYTES: Final = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLimits:
-    """The operator's limits on the moves that run at the same time. None means no limit.
-
-    At most `partitions` move, at most `per_broker` replicas are copied to one broker, and at most `in_flight` bytes are
-    copied. A partition that alone exceeds `in_flight`, or has an unknown size, moves when nothing else is copied.
-    """
+    """The operator's limits on the moves that run at the same time. None means no limit."""
 
     partitions: int | None = None
+    """The maximum number of partitions that move."""
     per_broker: int | None = None
+    """The maximum number of replicas that are copied to one broker."""
     in_flight: int | None = None
+    """The maximum number of bytes that are copied. A partition that alone exceeds this number, or has an unknown size,
+    moves when nothing else is copied.
+    """
 
     def __bool__(self) -> bool:
         return any(limit is not None for limit in (self.partitions, self.per_broker, self.in_flight))
@@ -49,7 +50,9 @@ def wanted(moving: Iterable[Move], whole_topics: Collection[str] = ()) -> dict[S
 
 
 def too_long(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> frozenset[str]:
-    """Return the topics whose lists would be too long for a broker if all moves were submitted at once."""
+    """Return the topics whose lists would be too long for a broker if all moves were submitted at once. `now` has the
+    current lists. A missing list counts as unset.
+    """
     rooms = {setting: _Room.of(now.get(setting)) for setting in lists_of(moving)}
     return frozenset(s.name for s, new in list_entries(moving).items() if not rooms[s].holds(new))
 
@@ -164,7 +167,7 @@ class MoveLoad:
         return self.limits.partitions is not None and self.partitions >= self.limits.partitions
 
     def holds(self, destinations: Collection[BrokerId], size: float) -> bool:
-        """Return True if a move of `size` bytes to these brokers may start."""
+        """Return True if a move of `size` bytes to these brokers may start. `size` is infinite if it is unknown."""
         per_broker, in_flight = self.limits.per_broker, self.limits.in_flight
         return (
             not self.full

@@ -27,16 +27,21 @@ _PLAN: Final = "cluster.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The servers of one sandbox, all on loopback. `kafka` is the Kafka version, or None for ZooKeeper only."""
+    """The servers of one sandbox, all on loopback."""
 
     name: str
     kafka: str | None
+    """The Kafka version, or None for ZooKeeper only."""
     directory: Path
     zookeeper_port: int | None
+    """None on KRaft."""
     controller_port: int | None
+    """The port of the KRaft controller, or None on ZooKeeper."""
     brokers: tuple[SandboxBroker, ...]
     properties: Mapping[str, str]
+    """The properties that `up` added to the configuration of every broker, or of ZooKeeper if it is the only server."""
     tiered: bool = False
+    """True if topics can have `remote.storage.enable`."""
     ready: bool
     """True if all servers have answered once. False while `up` starts them, or if `up` failed or was killed."""
 
@@ -76,20 +81,24 @@ class Sandbox:
         for broker in self.brokers:
             if broker.id == broker_id:
                 return broker
-        raise Invalid(f"sandbox {self.name}: unknown broker {broker_id}")
+        ids = ", ".join(str(broker.id) for broker in self.brokers) or "none"
+        raise Invalid(f"sandbox {self.name}: unknown broker {broker_id} (brokers: {ids})")
 
     def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker with a controlled shutdown. Raises Invalid for an unknown broker."""
+        """Stop one broker with a controlled shutdown, or kill it if it has not stopped after 20 s. Raises Invalid for
+        an unknown broker.
+        """
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
-        """Kill one broker immediately, as in a crash. Raises Invalid for an unknown broker."""
+        """Kill one broker immediately, as in a crash, and wait for its end. Raises Invalid for an unknown broker."""
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
         """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers.
 
-        Raises Invalid for an unknown broker, and Refused if Java is missing or the broker is not ready in time.
+        Raises Invalid for an unknown broker. Raises Refused if Java is missing, if a server ends, or if the broker is
+        not ready in time. Raises Unreachable if missing jars cannot be downloaded.
         """
         broker = self.broker(broker_id)
         if broker.pid is None:
@@ -121,12 +130,12 @@ def up(
 ) -> Sandbox:
     """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
-    The data of a stopped sandbox with this name is deleted.
+    kquota first downloads missing jars, and deletes the data of a stopped sandbox with this name.
 
     `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
     gives the brokers a folder as remote storage, so that topics can have `remote.storage.enable`. `metrics` gives the
-    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` names a process. In that
-    case, the sandbox is stopped and removed when the process ends.
+    brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` is the id of a process. In
+    that case, the sandbox is stopped and removed when the process ends.
 
     Raises Refused if PySpark or Java is missing, if the sandbox is already running, if too few ports are free, if the
     data of a stopped sandbox cannot be removed, or if a server does not start (its log is kept). Raises Busy while
@@ -280,7 +289,8 @@ def _lay_out(plan: Sandbox, where: Java) -> None:
     answer = subprocess.run(shell, input=commands, capture_output=True, text=True, check=False)
     made = (answer.stdout + answer.stderr).count("Created ")
     if made != len(servers.KAFKA_NODES):
-        raise Refused(f"Kafka's znodes could not be created in ZooKeeper: {named_error(answer.stdout + answer.stderr)}")
+        reason = named_error(answer.stdout + answer.stderr)
+        raise Refused(f"sandbox {plan.name}: ZooKeeper's shell could not create Kafka's znodes: {reason}. Try again")
 
 
 def _described(plan: Sandbox) -> str:
@@ -308,7 +318,8 @@ def _format(plan: Sandbox, where: Java) -> None:
     if answer.returncode != 0:
         reason = named_error(answer.stdout + answer.stderr)
         raise Refused(
-            f"the log dirs of broker {controller.id} could not be formatted: {reason}. They are in {plan.directory}"
+            f"sandbox {plan.name}: Kafka's tool could not format the log dirs of broker {controller.id} in "
+            f"{plan.directory}: {reason}. Try again"
         )
 
 

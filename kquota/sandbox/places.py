@@ -36,7 +36,7 @@ def directory(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of all sandboxes, running or not."""
+    """Return the names of all sandboxes, running or not, sorted."""
     folder = state_folder()
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 

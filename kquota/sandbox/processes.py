@@ -61,13 +61,16 @@ class Process:
         return pid if self.mark in _command_line(pid) else None
 
     def start(self, command: list[str]) -> None:
-        """Start `command`, which must contain the mark, in a new session. The output goes to the log."""
+        """Start `command`, which must contain the mark, in a new session. The output goes to the log.
+
+        Raises subprocess.CalledProcessError if the folder of the sandbox does not exist.
+        """
         assert self.mark in command
         arguments = [str(self.directory), str(self.log), str(self._pid_file), *command]
         subprocess.run(["sh", "-c", _LAUNCH, "sh", *arguments], check=True, start_new_session=True)
 
     def stop(self) -> None:
-        """Ask the process to end, and kill it after 20 s. The process need not be running."""
+        """Ask the process to end, and kill it if it has not ended after 20 s. The process need not be running."""
         self.signal(signal.SIGTERM)
         if not self.ended_within(20.0):
             self.kill()
@@ -108,12 +111,15 @@ def named_error(text: str) -> str:
 
 
 def in_folder(directory: Path) -> list[Process]:
-    """Return all processes that were ever started for a sandbox, according to the files on disk."""
+    """Return all processes that were ever started for a sandbox, according to the files on disk, sorted by name."""
     return [Process(name=path.stem, directory=directory) for path in sorted(directory.glob("*.pid"))]
 
 
 def stop_folder(directory: Path, patience: float) -> None:
-    """Stop all processes with `stop_all`, brokers first, because a controlled shutdown of a broker needs ZooKeeper."""
+    """Stop all processes of a sandbox, brokers first, because a controlled shutdown of a broker needs ZooKeeper.
+
+    kquota kills brokers that have not ended after `patience` seconds. The other processes then have the same time.
+    """
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
         stop_all(group, patience)

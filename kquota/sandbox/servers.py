@@ -34,16 +34,15 @@ _given: Final[set[int]] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxBroker:
-    """One broker. `directory` is the folder of the sandbox, with the broker's data, configuration and log.
-
-    `metrics_port` is None without the Prometheus JMX exporter.
-    """
+    """One broker of a sandbox, running or not."""
 
     id: BrokerId
     port: int
     rack: str
     directory: Path
+    """The folder of the sandbox, with the broker's data, configuration and log."""
     metrics_port: int | None = None
+    """The port of the Prometheus JMX exporter, or None without an exporter."""
 
     @property
     def metrics(self) -> str | None:
@@ -87,7 +86,7 @@ class SandboxBroker:
 
 
 def broker_plan(number: int, port: int, directory: Path, metrics_port: int | None = None) -> SandboxBroker:
-    """Return the broker with this `number`, counted from 1. Racks are assigned in turn."""
+    """Return the broker with this `number`, counted from 1, which is also its id. Racks are assigned in turn."""
     return SandboxBroker(
         id=BrokerId(number),
         port=port,
@@ -144,14 +143,16 @@ def _bound(port: int, *, shared: bool) -> socket.socket | None:
 
 
 def new_id() -> str:
-    """Return a new cluster id or log dir id in Kafka's form: 16 random bytes in URL-safe base64."""
+    """Return a new cluster id or log dir id in Kafka's form: 16 random bytes in URL-safe base64, without a
+    leading `-`.
+    """
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
 def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dict[Path, str]:
-    """Return ZooKeeper's configuration.
+    """Return ZooKeeper's configuration file by its path. `extra` replaces the sandbox's own values.
 
     Session timeouts are from 1 to 10 s, so that the registration of a killed broker soon ends.
     """
@@ -226,8 +227,8 @@ def tiered(broker: SandboxBroker) -> dict[str, Any]:
 def broker_files(
     broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool = False
 ) -> dict[Path, str]:
-    """Return a broker's configuration: Kafka's defaults, except where a small cluster that starts fast needs other
-    values. A broker with metrics also has the configuration of its exporter.
+    """Return a broker's configuration files by path: Kafka's defaults, except where a small cluster that starts fast
+    needs other values. A broker with metrics also has the configuration of its exporter.
 
     Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again. Every
     other property in `extra` replaces the sandbox's own value.
@@ -308,7 +309,7 @@ def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: st
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
     """Return the files that format the folders of a KRaft broker without a controller: Kafka's `meta.properties`.
 
-    kquota writes them directly, because the tool takes more than a second for each broker.
+    kquota does not use Kafka's tool here, because the tool takes more than a second for each broker.
     """
     folders = (*broker.log_dirs, broker.metadata_dir)
     return {

@@ -1,4 +1,4 @@
-"""Real clients for the demo (librdkafka): a loader, a steady writer, and a client that reaches its quota."""
+"""The demo's real Kafka clients (librdkafka): they create topics, write data, reach a quota, and read throttles."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kquota.errors import KquotaError, Unreachable
 from kquota.measure import counted
 
 MESSAGE: Final = 10_000
+"""The size of each record in bytes."""
 _SECONDS: Final = 60.0
 # Log only critical messages, because librdkafka writes its log to stderr. Relevant problems are also raised as errors.
 _QUIET: Final = {"log_level": 2}
@@ -26,43 +27,49 @@ _PAYLOAD: Final = os.urandom(MESSAGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientThrottling:
-    """How a client was throttled: the number of requested waits (KIP-219), the longest wait, and the client's rate in
-    B/s.
-    """
+    """How brokers throttled a client."""
 
     times: int
+    """The number of waits that brokers requested (KIP-219)."""
     longest_ms: int
+    """The longest of these waits, or 0 without a wait."""
     rate: float
+    """The mean rate of the client's writes, in bytes per second."""
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """Return librdkafka's admin client, without its own log output."""
+    """Return librdkafka's admin client, which logs only critical messages."""
     return AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
 
 
 def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
-    """Create a topic with these replicas (a list of brokers for each partition), and wait until brokers show it.
+    """Create a topic, and wait at most 60 s until the brokers show all its partitions.
 
-    Raises Unreachable if the brokers refuse the topic, and KquotaError if they do not show the topic in time.
+    `assignment` has a list of broker ids for each partition. Raises Unreachable if the brokers refuse the topic or do
+    not answer, and KquotaError if they do not show the topic in time.
     """
     client = admin(bootstrap)
     try:
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
     except KafkaException as error:
-        raise Unreachable(f"topic {topic} could not be created: {error}") from error
+        raise Unreachable(f"topic {topic}: the brokers did not create it: {error}") from error
     _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers do not show topic {topic}")
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
-    """Return the current replicas of each partition, as any client sees them."""
+    """Return the broker ids of the current replicas of each partition.
+
+    Raises KafkaException if the brokers do not answer within 60 s.
+    """
     found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
-    """Write `size` bytes, evenly over the partitions, at full speed. `tell` receives the share that is done.
+    """Write `size` bytes, evenly over the partitions, at full speed.
 
-    Raises Unreachable if the brokers do not accept all records in time.
+    `tell` receives the share of the records that are queued, from 0 to 1, after every 500 records. At the end, waits at
+    most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
@@ -74,7 +81,8 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
             producer.poll(0)
             tell(number / count)
     if left := producer.flush(_SECONDS):
-        raise Unreachable(f"topic {topic}: the brokers did not accept {counted(left, 'record')} in time")
+        records = counted(left, "record")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {records} within {_SECONDS:.0f} s")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
@@ -91,6 +99,7 @@ def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
 def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[None]:
     """Write `rate` bytes per second, evenly over the partitions, while the context is open.
 
+    The context opens when the brokers have accepted a record. At its end, waits at most 60 s for the last records.
     Raises Unreachable if the brokers accept no record within 60 s.
     """
     stop, began = threading.Event(), threading.Event()
@@ -121,7 +130,8 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
 def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
     """Write as fast as the brokers allow, and return how they throttled the client.
 
-    The writes end when a broker throttles the client, when `most` bytes are written, or after 60 s.
+    The writes end when a broker throttles the client, when `most` bytes are queued, or after 60 s. Then the client
+    waits at most 60 s for the queued records.
     """
     times: list[int] = []
     producer = Producer(
@@ -148,7 +158,12 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
-    """Return all dynamic replication throttles of these topics and brokers, read with a client other than kquota's."""
+    """Return the dynamic replication throttles of these topics and brokers as sorted text, for example `1:
+    leader.replication.throttled.rate=1000`.
+
+    They are read with librdkafka, so that the result does not depend on kquota's own client. Raises KafkaException if
+    the cluster does not answer within 60 s.
+    """
     client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers]

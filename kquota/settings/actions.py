@@ -15,13 +15,12 @@ from kquota.terms import dotted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The result of a change.
-
-    `absent` are the keys to delete that were not set. `behind` are the entries that apply instead of the deleted ones.
-    """
+    """The result of a change."""
 
     absent: tuple[str, ...]
+    """The keys to delete that were not set."""
     behind: tuple[Entry, ...]
+    """The entries that now apply instead of the deleted ones."""
 
 
 def describe_all(
@@ -32,7 +31,7 @@ def describe_all(
 
     For brokers, this includes the broker default. A topic that is deleted in the meantime is left out, and so is a
     broker that dies. Raises Unreachable if no broker answers or, for all kinds except brokers, if one request has no
-    answer.
+    answer. Raises Refused if the cluster refuses a request.
     """
     wanted = configs.configured(kind)
     try:
@@ -54,7 +53,9 @@ def describe_all(
 
 
 def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
-    """Raise Refused if the brokers are known to be too old for this kind of resource."""
+    """Raise Refused if the brokers are known to be too old for this kind of resource. `release` is None if it is
+    unknown.
+    """
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
         needed, found = (dotted(number) for number in (since, release))
@@ -64,7 +65,7 @@ def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
     """Return the entries of the resource before a change. A dry run makes the same checks.
 
-    Raises Refused like `entries`, and for loggers that the broker does not have.
+    Raises the same errors as `entries`. Also raises Refused for loggers that the broker does not have.
     """
     before = entries(configs, change.resource)
     if change.resource.kind == BROKER_LOGGERS:
@@ -99,9 +100,9 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
 
 
 def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
-    """Return the entries of a resource.
+    """Return the entries of a resource, sorted by key.
 
-    Raises Refused if the topic does not exist or the broker is dead.
+    Raises Refused if the topic does not exist or the broker is dead. Also raises the errors of `Configs.describe`.
     """
     found = configs.describe([resource])
     if resource not in found:

@@ -28,6 +28,7 @@ class ConfigChange:
 
     resource: Resource
     add: Mapping[str, str] = field(default_factory=dict)
+    """The new value of each key to set."""
     delete: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -105,9 +106,11 @@ def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Ch
 
 
 def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
-    """Return the changes that set the wanted list entries and rates. Settings that already have them need no change.
+    """Return the changes that add the wanted list entries and set the wanted rates, in the order of `wanted`.
 
-    Raises Refused for a list that would be too long.
+    Settings that already have the wanted entries or rate need no change. Other entries of a list stay. `now` has the
+    current value of each setting, or None if the setting is unset. Raises Refused for a list that would be longer than
+    a broker can store.
     """
     changes = []
     for setting, values in wanted.items():

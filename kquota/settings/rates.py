@@ -17,18 +17,21 @@ _TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRate:
-    """A rate as its broker reports it: the text, Kafka's name for the source, and whether brokers enforce the rate."""
+    """A throttle rate as its broker reports it."""
 
     value: str
+    """The stored text, normally a number of bytes per second."""
     source: str
+    """Kafka's name for the source, for example `DYNAMIC_BROKER_CONFIG`."""
     in_force: bool
+    """True if brokers enforce the rate."""
 
 
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:
-    """Return the rates of one broker or of the default, by key.
+    """Return the throttle rates of one broker or of the broker default, by key.
 
-    Rates without a value are left out. Rates without synonyms are also left out, because Kafka 4.3.1 still reports
-    deleted rates of a broker in this form.
+    `release` is None if it is unknown. Rates without a value are left out. Rates without synonyms are also left out,
+    because Kafka 4.3.1 still reports deleted rates of a broker in this form.
     """
     return {
         entry.key: StoredRate(value=entry.value, source=entry.source, in_force=in_force(entry, release))

@@ -31,14 +31,17 @@ _BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource with dynamic configs: a topic by name, a broker by decimal id, `DEFAULT` for all brokers (KIP-226), a
-    group (KIP-848), a subscription to client metrics (KIP-714), or the loggers of a broker (KIP-412).
+    """A resource with dynamic configs: a topic, a broker, the broker default (KIP-226), a group (KIP-848), a
+    subscription to client metrics (KIP-714), or the loggers of a broker (KIP-412).
 
-    Raises Invalid for a name that no such resource can have.
+    Raises Invalid for a name that no resource of this kind can have, and for `DEFAULT` if the kind has no default.
     """
 
     kind: ResourceKind
     name: str | Default
+    """The name of the resource. For a broker or its loggers, this is the decimal broker id. `DEFAULT` means all
+    brokers.
+    """
 
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
@@ -117,32 +120,31 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synonym:
-    """The value that one source has for an entry. `source` is Kafka's name, for example `DEFAULT_CONFIG`.
-
-    `key` is the key at this source, which can differ from the key of the entry. `value` is None if the broker does not
-    report it.
-    """
+    """The value that one source has for an entry."""
 
     source: str
+    """Kafka's name for the source, for example `DEFAULT_CONFIG`."""
     key: str
+    """The key at this source, which can differ from the key of the entry."""
     value: str | None
+    """The value, or None if the broker does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One config in force on a resource. `value` is None if the broker does not report it, as for passwords.
-
-    `source` is Kafka's name (`DYNAMIC_TOPIC_CONFIG`, `STATIC_BROKER_CONFIG`, …). `dynamic` is true if the config was
-    set on this resource itself. `sensitive` is true for passwords. `synonyms` begins with the value in force, and is
-    empty if none are reported.
-    """
+    """One config in force on a resource."""
 
     key: str
     value: str | None
+    """The value, or None if the broker does not report it, for example for a password."""
     source: str
+    """Kafka's name for the source, for example `DYNAMIC_TOPIC_CONFIG`."""
     dynamic: bool
+    """True if the config was set on this resource itself."""
     sensitive: bool = False
+    """True for passwords."""
     synonyms: tuple[Synonym, ...] = ()
+    """The values of all sources, beginning with the value in force. Empty if the cluster reports none."""
 
 
 def _must_be_a_name(kind: ResourceKind, name: str) -> None:

@@ -109,8 +109,10 @@ def merge(current: str | None, ours: Sequence[str], what: str = "a throttled rep
 
 
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
-    """Return the list without `ours`, or `prior` itself if exactly the entries of `prior` are left. None means unset,
-    and an unset list stays unset.
+    """Return the list `current` without the entries in `ours`.
+
+    If exactly the entries of `prior` are left, the result is the text of `prior`. None always means an unset list. If
+    `current` is unset, the result is None.
     """
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)

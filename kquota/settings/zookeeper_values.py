@@ -68,8 +68,8 @@ TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "segment.ms": _whole(1, _LONG),
     "unclean.leader.election.enable": _BOOLEAN,
 }
-"""The topic configs that every Kafka release from 2.4 to 3.9 has, except the throttled replica lists, each with a check
-for the values that every release accepts.
+"""The topic configs that every Kafka release from 2.4 to 3.9 has, each with a check for the values that every release
+accepts. The throttled replica lists are not included.
 """
 
 
@@ -79,8 +79,8 @@ def must_be_sound(change: ConfigChange) -> None:
     """
     for key, text in change.add.items():
         if key in THROTTLE_RATES or key in THROTTLE_LISTS:
-            if value(change.resource, key, text) != text:
-                raise Invalid(f"{key}={text}: is not in the form that Kafka stores")
+            if (stored := value(change.resource, key, text)) != text:
+                raise Invalid(f"{key}={text}: is not in the form that Kafka stores. Write {key}={stored}")
         elif change.resource.kind == BROKERS:
             raise Invalid(
                 f"{key}: over ZooKeeper, kquota sets only {', '.join(THROTTLE_RATES)} of a broker, because "

@@ -23,12 +23,12 @@ class NoRate(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deploy:
-    """Topics that are created, grown or deleted under a mutation quota: all rounds, and how long another request right
-    after the last one would have to wait.
-    """
+    """Topics that are created, grown or deleted under a mutation quota."""
 
     rounds: tuple[Round, ...]
+    """All requests, in order of time."""
     next_wait_ms: int
+    """The ms that another request, right after the last one, would have to wait."""
 
     @property
     def ms(self) -> int:
@@ -77,8 +77,8 @@ def rate_within(
 ) -> int:
     """Return the smallest whole rate, in mutations per second, under which all `items` are done within `ms`.
 
-    `quota` returns the quota for a given rate. Raises NoRate if the request percentage alone makes the client late at
-    every rate.
+    `items` has the number of partitions of each topic. `quota` returns the quota for a given rate. Raises NoRate if the
+    request percentage alone makes the client late at every rate.
 
     >>> from kquota.simulate import Bucket, Mutations
     >>> rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate)))
@@ -102,36 +102,44 @@ def rate_within(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """The throughput of a client in bytes and mutations, and how long it was muted. Times are in ms.
+    """The throughput of a client in bytes and mutations, and how long brokers muted the client. Times and waits are in
+    ms.
 
-    `admitted` counts the accepted attempts, and `rejected` all other attempts. `delayed` counts the attempts after
-    which the client had to wait. `first_at` and `worst_at` are the times of the first and the longest wait, or None if
-    the client never had to wait. A fetch that the quota splits has several accepted attempts.
-
-    `begin` is the time of the first attempt, and `end` includes the last wait. Steady rates are per second. They cover
-    the time from the first attempt after two quota windows, when the first burst is used up, to the last attempt. They
-    are None if this time is shorter than one window. `by` names the quotas that caused the waits. `costs`
-    names the costs that the requests have: `bytes`, `thread_ms` or `mutations`. With `unfinished`, a fetch never gets
-    any data, or the waits exceed 30 days.
+    The steady rates cover the time from the first attempt after two quota windows, when the first burst is used up, to
+    the last attempt. They are None if this time is shorter than one window.
     """
 
     begin: int
+    """The time of the first attempt, or 0 without an attempt."""
     end: int
+    """The end of the last attempt, including its wait."""
     admitted: int
+    """The number of accepted attempts. A fetch that the quota splits has several."""
     rejected: int
+    """The number of attempts that the broker did not accept."""
     delayed: int
+    """The number of attempts after which the client had to wait."""
     bytes: int
     mutations: int
     total_wait: int
     first_wait: int | None
+    """The first wait, or None if the client never had to wait."""
     first_at: int | None
+    """The time of the first wait, or None if the client never had to wait."""
     worst_wait: int
+    """The longest wait, or 0 if the client never had to wait."""
     worst_at: int | None
+    """The time of the longest wait, or None if the client never had to wait."""
     steady_bytes: float | None
+    """The steady rate in bytes per second."""
     steady_mutations: float | None
+    """The steady rate in mutations per second."""
     by: tuple[str, ...]
+    """The names of the quotas that caused the waits, sorted."""
     costs: tuple[str, ...]
+    """The costs that the requests have, sorted: `bytes`, `mutations` or `thread_ms`."""
     unfinished: bool
+    """True if a fetch never gets any data, or if the waits exceed 30 days."""
     bytes_curve: Curve
     mutations_curve: Curve
 
@@ -181,7 +189,10 @@ class Walk:
         self._client = SimulatedClient(quotas=self.quotas, closed_loop=self.closed_loop)
 
     def take(self, request: Request) -> None:
-        """Process the next request. Once the waits add up to more than 30 days, further attempts are ignored."""
+        """Process the next request. Requests must be in the order of their times.
+
+        Once the waits add up to more than 30 days, further attempts are ignored.
+        """
         if len(self._costs) < len(_COSTS):
             self._costs.update(name for name in _COSTS if getattr(request, name))
         for sent in self._client.send(request):

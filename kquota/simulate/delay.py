@@ -40,7 +40,7 @@ class Bucket:
         return self.samples * (self.sample_ms / 1_000) * self.rate
 
     def tokens(self, now: int) -> float:
-        """Return the current tokens. Negative means debt."""
+        """Add the tokens that are due at `now` (ms), and return the new number. A negative number is a debt."""
         if self._seen is None:
             self._tokens = self.burst
         else:
@@ -103,14 +103,16 @@ def most_thread_ms(bound: float, connections: int, request_ms: float) -> float:
 
 @dataclass(slots=True)
 class Throughput:
-    """A quota on bytes or thread time. Brokers reject no request under this quota, but delay the client afterwards.
-    `bound` is per second. The delay of a byte rate has no limit. The delay of a request quota is at most one sample
-    (`longest_ms`, KIP-124).
-    """
+    """A quota on bytes or thread time. Brokers reject no request under this quota, but delay the client afterwards."""
 
     bound: float
+    """The limit, in bytes per second or in percent of one thread."""
     longest_ms: int | None = None
+    """The longest delay. A request quota delays by at most one sample (KIP-124). None means no limit, as for a byte
+    rate.
+    """
     rate: Rate = field(default_factory=Rate)
+    """The measured rate of the client."""
 
     def record(self, value: float, now: int) -> int:
         """Count a request at `now`. Return how long the broker mutes the client, in ms (`throttle_time_ms`)."""
@@ -166,13 +168,14 @@ class Mutations:
 
 
 class Spread(enum.Enum):
-    """How a draft of KIP-599 spreads a burst over the samples. Example: a burst of 560, 100 samples, a quota of 5.
-    `EVEN` gives all samples the same part (5.6). `FRONT` fills each earlier sample up to the quota, and gives the rest
-    to the last sample (65).
+    """How a draft of KIP-599 spreads a burst over the samples. The examples have a burst of 560, 100 samples, and a
+    quota of 5.
     """
 
     EVEN = "draft-even"
+    """Give all samples the same part (5.6)."""
     FRONT = "draft-front"
+    """Fill each earlier sample up to the quota (5), and give the rest to the last sample (65)."""
 
 
 @dataclass(slots=True)

@@ -20,46 +20,50 @@ _PATIENCE: Final = 1_000
 
 
 class Request(NamedTuple):
-    """A request that a client sends at `at` (ms) or later: its bytes, its thread time on a broker in ms, and the
-    partitions that it creates or deletes. It is a tuple, because a trace has millions of requests.
-    """
+    """One request of a client. The class is a tuple to save memory, because a trace has millions of requests."""
 
     at: int
+    """The earliest time in ms at which the client sends the request."""
     bytes: int = 0
     thread_ms: float = 0.0
+    """The time in ms that the request uses a thread of the broker."""
     mutations: int = 0
+    """The number of partitions that the request creates or deletes."""
 
 
 class Sent(NamedTuple):
-    """One attempt to send a request: when the broker read it, what the broker accepted, and how long the client is
-    muted.
-
-    With `served`, the broker accepted the attempt, so the client does not repeat it. `by` is the quota that causes the
-    wait, or None without a wait.
-    """
+    """One attempt to send a request."""
 
     at: int
+    """The time in ms at which the broker reads the attempt."""
     bytes: int
+    """The bytes that the broker accepts."""
     mutations: int
+    """The mutations that the broker accepts."""
     wait_ms: int
+    """The time for which the broker then mutes the client."""
     by: str | None
+    """The quota that causes the wait, or None without a wait."""
     served: bool
+    """True if the broker accepts the attempt, so that the client does not repeat it."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Quotas:
-    """The quotas of a client by key, each in the unit of its key: `Quotas(producer_byte_rate=10e6)`. None means no
-    quota. A client produces or consumes, not both.
+    """The quotas of a client by key, for example `Quotas(producer_byte_rate=10e6)`. None means no quota.
 
-    With `strict`, mutations over the quota are rejected. Otherwise they are accepted and delayed, as for an old client
-    (KIP-599). `samples` is `quota.window.num` and `controller.quota.window.num`. Raises Invalid for a key that is not
-    simulated, and for two keys of one model. Also raises Invalid for a limit that is 0, negative or not finite, and for
-    fewer than 1 sample.
+    A client produces or consumes, not both. Raises Invalid for a key that is not simulated, and for two keys of one
+    model. Also raises Invalid for a limit that is 0, negative or not finite, and for fewer than 1 sample.
     """
 
     limits: Mapping[str, float]
+    """The limit of each key that has a quota, in the unit of the key."""
     strict: bool
+    """True if brokers reject mutations over the quota. Otherwise they accept and delay them, as for an old client
+    (KIP-599).
+    """
     samples: int
+    """The value of `quota.window.num` and `controller.quota.window.num`."""
 
     def __init__(self, *, strict: bool = True, samples: int = SAMPLES, **limits: float | None) -> None:
         known = {key: row for key, row in QUOTA_KEYS.items() if row.simulated is not None}
@@ -87,17 +91,21 @@ class Quotas:
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedClient:
-    """One connection. It sends its requests in order: each when it is due and the client is no longer muted.
+    """A client with one connection. It sends its requests in order: each when the request is due and the client is no
+    longer muted.
 
-    With `closed_loop`, the client pauses between two requests as in its load, so every wait delays all later requests.
-    Otherwise requests queue up while the client is muted. Each request counts under every quota, and the longest wait
-    applies, not the sum. A fetch that has to wait gets an empty answer and does not count in the byte rate. A rejected
-    topic spends no tokens. After the wait, the client sends such a fetch or topic again.
+    Each request counts under every quota, and the longest wait applies, not the sum. A fetch that has to wait gets an
+    empty answer and does not count in the byte rate. A rejected topic spends no tokens. After the wait, the client
+    sends such a fetch or topic again.
     """
 
     quotas: Quotas
     closed_loop: bool = False
+    """True if the client pauses between two requests as in its load, so that every wait delays all later requests.
+    Otherwise requests queue up while the client is muted.
+    """
     starved: bool = False
+    """True after the client has given up on a fetch that never gets any data."""
     _fetches: bool = field(init=False)
     _bytes: Throughput | None = field(init=False)
     _requests: Throughput | None = field(init=False)
@@ -182,29 +190,30 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One request with the next items: its time, the index of its first item, the number of accepted items and
-    mutations, and the wait.
-    """
+    """One request with the next items. An item is the number of partitions of a topic."""
 
     at: int
+    """The time of the request in ms."""
     first: int
+    """The index of the first item in the request."""
     admitted: int
+    """The number of accepted items."""
     mutations: int
+    """The number of accepted mutations."""
     wait_ms: int
+    """The time that the client waits after the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client sends topics: the number in each request (None: all that remain), and the thread time of each
-    request in ms.
-
-    Only the request percentage, `strict` and `samples` of `quotas` are used. Raises Invalid if `per_request` is less
-    than 1.
-    """
+    """How a client sends topics. Raises Invalid if `per_request` is less than 1."""
 
     quotas: Quotas = field(default_factory=Quotas)
+    """Only the request percentage, `strict` and `samples` are used."""
     per_request: int | None = None
+    """The number of topics in each request, or None for all that remain."""
     thread_ms: float = 0.0
+    """The time in ms that each request uses a thread of the broker."""
 
     def __post_init__(self) -> None:
         if self.per_request is not None:
@@ -212,10 +221,10 @@ class Manner:
 
 
 def rounds(items: Sequence[int], quota: Admission, manner: Manner = Manner()) -> Iterator[Round]:
-    """Simulate a client that sends its remaining items again as soon as possible, from 0 ms on, until all are accepted.
+    """Yield each request of a client that sends its remaining items as soon as possible until all are accepted.
 
-    Each item is the number of partitions of a topic. All rejected items of a request get the same wait (KIP-599). If
-    the wait of the request quota is longer, the client waits that long.
+    The first request is at 0 ms. Each item is the number of partitions of a topic. All rejected items of a request get
+    the same wait (KIP-599). If the wait of the request quota is longer, the client waits that long.
     """
     requests = manner.quotas.throughput(Model.SHARE)
     now, first = 0, 0

@@ -14,15 +14,16 @@ _WINDOW: Final = FULL_SAMPLES_MS / 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledTime:
-    """The total seconds that a client has to wait, the number of waits, and the seconds of the longest wait.
-
-    With `unfinished`, delayed work is left at the end.
-    """
+    """How long a client has to wait under a limit."""
 
     seconds: float = 0.0
+    """The total of all waits."""
     spells: int = 0
+    """The number of waits."""
     longest: float = 0.0
+    """The longest wait in seconds."""
     unfinished: bool = False
+    """True if delayed work is left at the end."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -77,8 +77,8 @@ def of_json(line: str) -> Mapping[str, str | None] | None:
 def request(row: Mapping[str, str | None]) -> tuple[TraceStream, Request] | None:
     """Return the connection and the request of a row, or None if the row is not valid.
 
-    A row is not valid without `ms`, with an invalid or negative number, or with both bytes and mutations. No request
-    has both.
+    A row is not valid if `ms` is missing, if a number is invalid or negative, or if the row has both bytes and
+    mutations. All other missing numbers count as 0.
     """
     cells = {name: (row.get(name) or "").strip(" ") for name in COLUMNS}
     ms, size, mutations, cost = cells["ms"], cells["bytes"] or "0", cells["mutations"] or "0", cells["thread_ms"] or "0"

@@ -109,7 +109,7 @@ def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesI
     table.fieldnames = names
     # A missing cell (None) and an empty cell are both left out, because both mean unknown.
     rows = [{name: cell.strip() for name, cell in row.items() if name and cell and cell.strip()} for row in table]
-    return _from_rows(rows, where)
+    return _from_rows(rows, where, _CSV)
 
 
 def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
@@ -122,18 +122,18 @@ def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
         return {BrokerId(broker): bytes_in(rates) for broker, rates in values.items() if rates}
     if isinstance(found, dict):
         pairs = ((broker, row if isinstance(row, dict) else {"bytes_in": row}) for broker, row in found.items())
-        return _from_rows([{**row, "broker": broker} for broker, row in pairs], where)
+        return _from_rows([{**row, "broker": broker} for broker, row in pairs], where, _JSON)
     if not all(isinstance(row, dict) for row in found):
         raise Invalid(f"{where}: contains a list item that is not an object. {_JSON}")
-    return _from_rows(found, where)
+    return _from_rows(found, where, _JSON)
 
 
-def _from_rows(rows: Iterable[Mapping[str, object]], where: str) -> dict[BrokerId, BytesIn]:
+def _from_rows(rows: Iterable[Mapping[str, object]], where: str, form: str) -> dict[BrokerId, BytesIn]:
     rates: dict[BrokerId, BytesIn] = {}
     for row in rows:
         broker = str(row.get("broker"))
         if isinstance(row.get("broker"), bool) or not is_id(broker):
-            raise Invalid(f"{where}: {broker!r} is not a broker id. {_JSON}")
+            raise Invalid(f"{where}: {broker!r} is not a broker id. {form}")
         if BrokerId(int(broker)) in rates:
             raise Invalid(f"{where}: broker {int(broker)} is listed twice")
         if row.get("bytes_in") is None:

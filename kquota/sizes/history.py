@@ -61,17 +61,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The files of a history.
-
-    A snapshot is rolled when a batch contains it. `rolled` are the folders that contain the batches. `held` are the
-    snapshots that the manifests of these batches list. `waiting` snapshots are not rolled yet. `late` snapshots are
-    never rolled, because they are older than the newest rolled snapshot of their cluster.
-    """
+    """The files of a history. A snapshot is rolled when a batch contains it."""
 
     rolled: tuple[str, ...]
+    """The folders that contain the batches."""
     held: frozenset[SnapshotKey]
+    """The rolled snapshots: those that the manifests of the batches list."""
     waiting: Mapping[Path, SnapshotKey]
+    """The files of snapshots that are not rolled yet."""
     late: tuple[Path, ...] = ()
+    """The files of snapshots that are never rolled, because they are older than the newest rolled snapshot of their
+    cluster.
+    """
 
     def clusters(self) -> list[str]:
         """Return the ids of all clusters in the listing, sorted."""
@@ -125,9 +126,9 @@ def chosen(clusters: Collection[str], asked: str | None) -> str:
 
 
 def listing(rolled: Iterable[str], held: Collection[SnapshotKey], snapshots: Mapping[Path, SnapshotKey]) -> Listing:
-    """Divide the snapshots that are not in `held` into waiting and late.
+    """Return the listing of a history. Snapshots that are not in `held` are divided into waiting and late.
 
-    Raises Invalid if two of them have the same key.
+    `rolled` are the folders of the batches. Raises Invalid if two snapshots that are not in `held` have the same key.
     """
     rolled_to = {each.cluster: each.time for each in sorted(held)}
     waiting: dict[Path, SnapshotKey] = {}

@@ -22,10 +22,12 @@ class LogDirs(Protocol):
         ...
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Return the log dirs of `brokers`, sorted, with the replicas of `topics`, but without leaders and offsets.
+        """Return the log dirs of `brokers`, sorted by broker and path. The leaders and offsets of the replicas are
+        unknown.
 
-        None means all topics. If `topics` is empty, brokers report only log dirs, which is much faster. Raises
-        Unreachable if one of the brokers does not answer, and Refused if one of them answers with an error.
+        The log dirs contain only the replicas of `topics`. None means all topics. If `topics` is empty, brokers report
+        only log dirs, which is much faster. Raises Unreachable if one of the brokers does not answer, and Refused if
+        one of them answers with an error.
         """
         ...
 
@@ -34,7 +36,8 @@ class LogDirs(Protocol):
         report them.
 
         Followers report their end and local start offsets, but not their start offset. Copies between log dirs
-        (`future`) are unchanged. Raises Unreachable if one of the brokers does not answer.
+        (`future`) are unchanged. Raises Unreachable if one of the brokers does not answer, and Refused if one of them
+        does not support a request.
         """
         ...
 
@@ -42,6 +45,6 @@ class LogDirs(Protocol):
         """Return for each tiered partition the first offset that remote storage does not have yet (KIP-1023).
 
         Leaders of Kafka 4.3 and newer report these offsets. `log_dirs` come from `detailed`. Partitions that are not
-        tiered are absent.
+        tiered are absent. Raises the same errors as `detailed`.
         """
         ...

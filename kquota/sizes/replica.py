@@ -13,41 +13,46 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 class Replica(NamedTuple):
-    """The log of one replica. Sizes are in bytes. None means that the cluster did not report the value, never zero.
+    """The log of one replica. None means that the cluster did not report the value, never zero.
 
-    `start_offset` is the first offset that consumers can read. Only leaders report it. On a tiered topic (KIP-405),
-    `size` counts only the segments on the broker's disk, and these begin at `local_start_offset`. With `future`, the
-    log is a copy that will replace the replica's log in another log dir of the same broker. The class is a tuple to
-    save memory, because a large cluster has 300,000 replicas.
+    The class is a tuple to save memory, because a large cluster has 300,000 replicas.
     """
 
     partition: TopicPartition
     size: int
+    """The size in bytes. On a tiered topic (KIP-405), this counts only the segments on the broker's disk."""
     offset_lag: int
     future: bool
+    """True if the log is a copy that will replace the replica's log in another log dir of the same broker."""
     end_offset: int | None = None
     start_offset: int | None = None
+    """The first offset that consumers can read. Only leaders report this offset."""
     local_start_offset: int | None = None
+    """The first offset on the broker's disk."""
     leader: bool | None = None
+    """True if the replica is the leader of its partition."""
     in_sync: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """One log dir: its replicas and the total and usable bytes of its volume (None if unknown, as before Kafka 3.3).
-
-    If the broker cannot read the log dir, `error` has the reason, and the replicas are missing. A broker places no new
-    replica in a `cordoned` log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain `cordoned`.
-    """
+    """One log dir of one broker, with its replicas."""
 
     broker: BrokerId
     rack: str | None
+    """The broker's rack, or None without a rack."""
     path: str
     error: str | None
+    """The reason why the broker cannot read the log dir, or None. With a reason, the replicas are missing."""
     volume_total: int | None
+    """The size of the volume in bytes, or None if it is unknown, as before Kafka 3.3."""
     volume_usable: int | None
+    """The usable bytes of the volume, or None if they are unknown, as before Kafka 3.3."""
     replicas: tuple[Replica, ...]
     cordoned: bool = False
+    """True if the broker places no new replica in the log dir (KIP-1066, from Kafka 4.3). Snapshots do not contain this
+    value.
+    """
 
     @property
     def volume(self) -> tuple[int | None, int | None]:
@@ -59,7 +64,8 @@ def without_remote(log_dirs: Iterable[LogDir], pending: Mapping[TopicPartition, 
     """Return the log dirs with the size of each tiered replica reduced to the bytes that are not in remote storage yet.
 
     A new replica copies only these bytes if its broker sets `follower.fetch.last.tiered.offset.enable` (KIP-1023).
-    `pending` has, for each tiered partition, the first offset that is not in remote storage.
+    `pending` has, for each tiered partition, the first offset that is not in remote storage. A replica with unknown
+    offsets keeps its whole size.
     """
     return [
         replace(log_dir, replicas=tuple(_pending_only(one, pending.get(one.partition)) for one in log_dir.replicas))
@@ -138,21 +144,24 @@ class BrokerBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovingTopic:
-    """The moving partitions of one topic, the number of their new replicas, and the bytes of these replicas."""
+    """One topic with moving partitions."""
 
     topic: str
     partitions: int
+    """The number of moving partitions."""
     copies: int
+    """The number of replicas to create."""
     bytes: int
+    """The bytes of these replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """The effect of a move: brokers by id, the topics with the most bytes to copy, and the number of all moving topics.
-
-    Topics are sorted by bytes, the largest first.
-    """
+    """The effect of a move."""
 
     held: tuple[BrokerBytes, ...]
+    """The bytes on each broker, sorted by broker id."""
     topics: tuple[MovingTopic, ...]
+    """The topics with the most bytes to copy, the largest first."""
     topics_in_all: int
+    """The number of all moving topics."""

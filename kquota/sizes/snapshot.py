@@ -23,10 +23,11 @@ _WORDS: Final = {None: "null", True: "true", False: "false"}
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
-    """Yield one line for each replica, sorted by broker, log dir, topic and partition. Sizes are in bytes, times in
-    UTC.
+    """Yield one line for each replica, sorted by broker, log dir, topic and partition. Lines have no line break at the
+    end.
 
-    null means that the value is unknown, never zero. For `rack`, null means that the broker has no rack.
+    Sizes are in bytes, and times in UTC. null means that the value is unknown, never zero. For `rack`, null means that
+    the broker has no rack. A log dir without replicas has no line.
     """
     stamp = time.astimezone(UTC).strftime(STAMP)
     for log_dir in sorted(log_dirs, key=lambda found: (found.broker, found.path)):

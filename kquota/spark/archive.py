@@ -39,8 +39,9 @@ _MAKE: Final = "make:"
 _END: Final = b"\nkquota: whole\n"
 """The last bytes of a complete archive. They follow the JVM's data, and the JVM ignores them."""
 EXIT_SECONDS: Final = 300
+"""The time limit in seconds for a JVM that writes the archive while it exits."""
 PLAN: Final = "plan.json"
-"""The plan that a rehearsal reads: one partition of `HISTORY` moves."""
+"""The plan that a rehearsal reads. It moves the only partition in `HISTORY`."""
 HISTORY: Final = "sizes.jsonl.gz"
 """The sizes that a rehearsal reads: a snapshot with two rows."""
 _PARTITION: Final = TopicPartition("t", 0)
@@ -98,7 +99,8 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
 def build_later(rehearsal: Sequence[str]) -> None:
     """Start a background process that creates the archive, unless the archive exists or is not wanted.
 
-    Nothing is started without a `rehearsal`, if an attempt began less than a day ago, or if the disk is nearly full.
+    Nothing is started if `rehearsal` is empty, if an attempt began less than a day ago, or if less than 2 GiB are free.
+    Errors are ignored, because Spark also starts without an archive.
     """
     if not rehearsal or not wanted(os.environ, terminal=sys.stderr.isatty()):
         return
@@ -147,7 +149,7 @@ def place(found: Java) -> Path:
     """Return the path of the archive, whether it exists or not.
 
     Its name contains a hash of the folders of Java and PySpark, so that `build` finds older archives, and a hash of
-    everything that the archive depends on.
+    everything that the archive depends on. Raises Refused if Spark is missing.
     """
     spark = jvm.home()
     where = [str(found.home), str(spark)]
@@ -199,7 +201,7 @@ def _rehearsed(rehearsal: Sequence[str], folder: Path, made: Path) -> str | None
     try:
         done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=2 * EXIT_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"it did not end within {2 * EXIT_SECONDS} s"
+        return f"the kquota command did not end within {2 * EXIT_SECONDS} s"
     ended_well = done.returncode == 0 and made.exists()
     return None if ended_well else done.stderr.strip().replace("\n", " | ")
 

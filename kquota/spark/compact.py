@@ -32,7 +32,8 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     `files` has the snapshots. Return the number of rows in the table of replicas.
 
     Raises Invalid for an invalid row and for a replica that is listed twice, because a history contains only complete
-    snapshots. In this case, `folder` contains a table that must not be used.
+    snapshots. In this case, `folder` contains a table that must not be used. Also raises the errors of
+    `Reader.batches`.
     """
     spark = reader.spark
     tasks = max(2, files.size() // _BYTES_A_TASK)

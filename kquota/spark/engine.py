@@ -31,16 +31,18 @@ _FIXED_ON_A_SERVER: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The place where a job runs. `master` is in Spark's format, and `remote` is the address of a Spark Connect server.
-
-    If both are None, the job runs in the JVM of this command. `conf` has the Spark settings that the operator gave.
-    `rehearsal` has the arguments of the command that `archive` may run afterwards, or is empty. `cli` provides them.
-    """
+    """The place where a job runs. If `master` and `remote` are None, the job runs in the JVM of this command."""
 
     master: str | None = None
+    """The master in Spark's format, for example `spark://HOST:PORT`."""
     remote: str | None = None
+    """The address of a Spark Connect server (`sc://HOST:PORT`)."""
     conf: Mapping[str, str] = field(default_factory=dict)
+    """The Spark settings that the operator gave."""
     rehearsal: tuple[str, ...] = ()
+    """The arguments of the kquota command that `archive` may run afterwards, as `cli` gives them. Empty if there is
+    none.
+    """
 
     @property
     def local(self) -> bool:

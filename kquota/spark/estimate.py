@@ -56,38 +56,47 @@ class Unsized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The sums of a move. Sizes are in bytes.
-
-    `max_bytes_in` is the highest write rate of a leader, or None if the rate of any leader is unknown, because that
-    leader may be the busiest. `unallotted` brokers have a given rate but lead no partition. `leaders_assumed` counts
-    the moving partitions whose leader the input does not report. `in_sync_assumed` counts those whose in-sync replicas
-    it does not report.
-
-    `lagging` counts out-of-sync followers of moving partitions. No sum includes the bytes that they need to catch up.
-    `behind` counts out-of-sync followers of planned partitions that already have all target replicas. Each partition of
-    `assumed` counts with the size that the operator gave, and with the plan's first replica as its only replica and its
-    leader. `unseen` are destinations that the sizes do not contain: brokers that may be empty, or belong to
-    another cluster. `least_replicas` is the plan's smallest replication factor.
-    """
+    """The sums of a move. Sizes are in bytes."""
 
     health: Health
     partitions: int
+    """The number of all partitions, moving or not."""
     moving: int
+    """The number of moving partitions."""
     log_size: int
+    """The total size of all replicas of all partitions."""
     max_bytes_in: float | None
+    """The highest write rate of a leader, in bytes per second. None if the rate of any leader is unknown, because that
+    leader may be the busiest.
+    """
     any_rate_known: bool
+    """True if at least one write rate is known."""
     unallotted: tuple[BrokerId, ...]
+    """The brokers that have a given rate but lead no partition, sorted."""
     leaders_assumed: int
+    """The number of moving partitions whose leader the input does not report."""
     in_sync_assumed: int
+    """The number of moving partitions whose in-sync replicas the input does not report."""
     lagging: int
+    """The number of out-of-sync followers of moving partitions. No sum includes the bytes that they need to
+    catch up.
+    """
     assumed: Unsized
+    """Partitions with the size that the operator gave. The plan's first replica counts as the only replica and the
+    leader.
+    """
     unseen: tuple[int, ...]
+    """The destinations that the sizes do not contain, sorted. They may be empty, or belong to another cluster."""
     least_replicas: int
+    """The plan's smallest replication factor."""
     work: Work
     arrivals: tuple[Arrival, ...]
     waves: tuple[Wave, ...] = ()
+    """The waves, in order. Empty if the move is not split."""
     moved: Moved | None = None
+    """The effect of the move, or None if `measure` was called without `detailed`."""
     behind: int = 0
+    """The number of out-of-sync followers of planned partitions that already have all target replicas."""
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -154,8 +163,9 @@ def measure(
 
 
 def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataFrame | None:
-    """Return the bytes that each running copy still needs, or None if they are unknown for all copies. Other copies
-    with an unknown number of bytes are left out.
+    """Return a table of the bytes that running copies still need: `topic`, `partition`, `broker` and `left`.
+
+    Copies with an unknown number of bytes are left out. The result is None if no copy remains.
     """
     rows = [
         {"topic": name.topic, "partition": name.partition, "broker": broker, "left": copy.left}
@@ -225,7 +235,9 @@ def _refuse(leaders: Collection[Row], known_partitions: DataFrame, plan: PlanFra
         raise Refused(f"the sizes contain none of the plan's partitions ({planned:,}). Give sizes of the same cluster")
     named = _unsized(known_partitions, F.col("leader").isNull(), unknown)
     raise Refused(
-        f"the plan names partitions that the sizes do not contain: {named}. Give ", Parameter("assume_size"), " 10GB"
+        f"the plan names partitions that the sizes do not contain: {named}. Give a size to assume, for example ",
+        Parameter("assume_size"),
+        " 10GB",
     )
 
 

@@ -63,9 +63,10 @@ def is_elsewhere(path: str) -> bool:
 
 
 def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
-    """Return the plain or gzipped files with the output of kafka-log-dirs. `patterns` are names or globs.
+    """Return the plain or gzipped files with the output of kafka-log-dirs, linked in a new folder in `scratch`.
 
-    Raises Invalid if a pattern matches no file, or if a local file cannot be read or contains no JSON line.
+    `patterns` are names or globs. Raises Invalid if a pattern matches no file, or if a local file cannot be read or
+    contains no JSON line. Paths that Spark opens are not checked.
     """
     given = list(dict.fromkeys(patterns))
     paths = dict.fromkeys(
@@ -125,7 +126,7 @@ def of_days(listing: Listing) -> list[Path]:
 
 
 def is_packed(path: Path) -> bool:
-    """True if a file begins with the two bytes that identify gzip."""
+    """True if a file begins with the two bytes that identify gzip. Raises OSError if the file cannot be read."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 

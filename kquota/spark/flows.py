@@ -30,12 +30,16 @@ LeaderRate: TypeAlias = Callable[[int, Led], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The work of a move and its waves, the number of moving partitions in each wave, and the copies to brokers."""
+    """The work of a move, in total and by the number of each wave."""
 
     work: Work
+    """The work of the whole move."""
     waves: Mapping[int, Work]
+    """The work of each wave."""
     partitions: Mapping[int, int]
+    """The number of moving partitions in each wave."""
     arrivals: tuple[Arrival, ...]
+    """The copies to each broker and log dir, sorted."""
 
     @property
     def destinations(self) -> set[int]:
@@ -184,8 +188,9 @@ def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | Non
     columns of `spark.sizes`, and `places` has the log dirs of a plan.
 
     A replica that is already in its planned log dir does not count. If a replica is already being copied to its planned
-    log dir, only the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. The
-    writes of a broker are unknown if the rate of one of its moving replicas is unknown.
+    log dir, only the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. None
+    means that no rate is known. The writes of a broker are unknown (None) if the rate of one of its moving replicas is
+    unknown.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))

@@ -23,19 +23,22 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One cluster's part of a history: its two tables (`docs/history.md`), with rolled and waiting snapshots.
-
-    `first` and `last` are the times of its oldest and its newest snapshot. `newest` has the rows of the newest one, in
-    the columns of `spark.sizes`. `bad` counts the invalid rows of waiting snapshots. These rows are left out.
-    """
+    """One cluster's part of a history, with rolled and waiting snapshots."""
 
     cluster: str
+    """The cluster id."""
     first: datetime
+    """The time of the oldest snapshot."""
     last: datetime
+    """The time of the newest snapshot."""
     replicas: DataFrame
+    """The table of replicas (`docs/history.md`)."""
     brokers: DataFrame
+    """The table of brokers (`docs/history.md`)."""
     newest: DataFrame
+    """The rows of the newest snapshot, in the columns of `spark.sizes`."""
     bad: int = 0
+    """The number of invalid rows in waiting snapshots. These rows are left out."""
 
     def by_partition(self, window: float | None = None) -> DataFrame | None:
         """Return the mean write rate of each partition as a table with the columns `topic`, `partition` and `w`.

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from kquota.errors import Invalid, Parameter
+from kquota.errors import Invalid, NextStep, Parameter
 from kquota.pace.disk_space import Volume
 from kquota.spark.files import Files
 from kquota.spark.plans import PlanFrame
@@ -28,21 +28,24 @@ _JOINED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The source of the input, and the number of rows that were left out.
-
-    `cluster` and `time` are None if the input does not report them. `bad` rows lack a broker, topic, partition or valid
-    size. `future` rows are copies between two log dirs of one broker. If a replica is listed twice, the largest row is
-    kept, and `duplicate` counts the others. `offline` counts unreadable log dirs, whose replicas are missing.
-    """
+    """The source of the input, and the number of rows that were left out."""
 
     cluster: str | None
+    """The cluster id, or None if the input does not report it."""
     time: str | None
+    """The time of the snapshot, or None if the input does not report it."""
     brokers: tuple[int, ...]
+    """The brokers in the input, sorted by id."""
     volumes: tuple[Volume, ...]
+    """The volume of each log dir, sorted by broker and log dir."""
     bad: int
+    """The number of rows that lack a broker, topic, partition or valid size."""
     future: int
+    """The number of rows for copies between two log dirs of one broker."""
     duplicate: int
+    """The number of rows for a replica that is already listed. The largest row of the replica is kept."""
     offline: int
+    """The number of log dirs that their broker could not read. Their replicas are missing."""
 
 
 def judged(replicas: DataFrame) -> DataFrame:
@@ -73,8 +76,8 @@ def health(rows: DataFrame, files: Files) -> Health:
     found = counted.collect()
     if any(row["problems"] for row in found):
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
-        cure = (". Give its folder with ", Parameter("history")) if problem == SNAPSHOT else ()
-        raise Invalid(f"{files.name(file)}: {problem}", *cure)
+        cure = ("Give its folder with ", Parameter("history")) if problem == SNAPSHOT else (NextStep.TAKE_SIZES,)
+        raise Invalid(f"{files.name(file)}: {problem}. ", *cure)
     everything = ", ".join(files.given_names()) or "the history"
     if not any(row["good"] for row in found):
         raise Invalid(f"{everything}: contains no replica")

@@ -36,18 +36,19 @@ _Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Makes DataFrames from files and rows. Its temporary files are in `scratch`.
-
-    `uploads` is true if the engine cannot read local files.
-    """
+    """Makes DataFrames from files and rows."""
 
     spark: SparkSession
     scratch: Path
+    """The folder for temporary files."""
     uploads: bool = False
+    """True if the engine cannot read local files, so that kquota must send their contents."""
 
     def lines(self, files: Files) -> DataFrame:
         """Return every line of text files, gzipped or not, as `value`. `file` is the name of a link in `Files.names`,
         or a path in `Files.elsewhere`.
+
+        Raises Invalid as `uploaded` does, if local files must be sent.
         """
         from pyspark.sql import functions as F
 
@@ -64,7 +65,8 @@ class Reader:
     def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
         """Return the columns of `schema` from JSON lines, and `file` as in `lines`.
 
-        `corrupt` names the column of `schema` that receives the text of an invalid line.
+        `corrupt` names the column of `schema` that receives the text of an invalid line. Blank lines are left out.
+        Raises the same errors as `lines`.
         """
         from pyspark.sql import functions as F
 

@@ -63,7 +63,9 @@ _T = TypeVar("_T")
 
 
 def beside(work: Callable[[], _T], name: str) -> Future[_T]:
-    """Start `work` in a new thread, and return its future result. The thread does not keep the process alive."""
+    """Start `work` in a new thread, and return a future for its result or error. The thread does not keep the process
+    alive.
+    """
     done: Future[_T] = Future()
 
     def run() -> None:
@@ -81,6 +83,7 @@ class Start:
 
     def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
         self.jvm = jvm
+        """The JVM of the session, or None with Spark Connect."""
         self._session = beside(connect, "spark-start")
 
     def session(self) -> SparkSession:
@@ -178,7 +181,9 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
-    """Report the newest stage to `on_stage` while the block runs. Unless `remote` is set, another thread calls it."""
+    """Report the newest stage to `on_stage` while the block runs. Unless `remote` is set, another thread calls
+    `on_stage`.
+    """
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name

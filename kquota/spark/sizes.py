@@ -1,8 +1,8 @@
 """Replica sizes as one DataFrame, from the printed output of kafka-log-dirs or from snapshots.
 
-It has the columns of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is unusable,
-otherwise null) and `offline` (the broker could not read this log dir). A row without a topic represents a broker or a
-log dir for which the input lists no replica.
+The DataFrame has the columns of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is
+unusable, otherwise null) and `offline` (true if the broker could not read this log dir). A row without a topic
+represents a broker or a log dir for which the input lists no replica.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: arr
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
-    """Return the rows of snapshots from `kquota log-dirs`. Each JSON line is a flat object for one replica."""
+    """Return the rows of snapshots from `kquota log-dirs`. Each JSON line is a flat object for one replica.
+
+    Raises the same errors as `Reader.json_lines`.
+    """
     rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
     return rows.select(
         *ROW,
@@ -61,7 +64,8 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     """Return the rows of the output of kafka-log-dirs. Lines that do not begin with `{` are skipped.
 
     The output reports only broker, log dir, topic, partition, size and `future` (KIP-113), so all other columns of
-    `ROW` are null. The name of a topic can contain dashes, so the partition is the number after the last dash.
+    `ROW` are null. The name of a topic can contain dashes, so the partition is the number after the last dash. Raises
+    the same errors as `Reader.lines`.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     parsed = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})

@@ -48,9 +48,9 @@ _ANSWER: Final = ", ".join(
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
-    """Simulate a trace in Spark. The result is the same as from `simulate.trace.answered`, to the millisecond.
+    """Simulate a trace in Spark, and return the result of each stream, sorted by stream.
 
-    Invalid rows go to `bad`.
+    The result is the same as from `simulate.trace.answered`, to the millisecond. Invalid rows go to `bad`.
     """
     rows = requests(reader, trace)
     streams, columns = TraceStream._fields, Request._fields

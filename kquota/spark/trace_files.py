@@ -27,11 +27,13 @@ _TRACE: Final = Parameter("trace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFiles:
-    """Files of one kind: CSV with the columns `names` and the original `header`, or JSON lines if `header` is None."""
+    """Files of one kind: CSV or JSON lines."""
 
     files: Files
     names: tuple[str, ...] = ()
+    """The columns of CSV files. Empty for JSON lines."""
     header: str | None = None
+    """The first line of CSV files. None means JSON lines."""
 
     def text_size(self) -> int:
         """Return the approximate size of the uncompressed text in bytes."""
@@ -57,10 +59,11 @@ class TraceFiles:
 
 @dataclass(slots=True)
 class Bad:
-    """The rows that are left out: their number, and the first of them by file and text."""
+    """The rows that are left out."""
 
     count: int = 0
     example: tuple[str, str] | None = None
+    """The file and the text of the row that sorts first, or None without a row."""
 
     def add(self, link: str, line: str) -> None:
         """Count an invalid row, and keep it as the example if it sorts first by file and text."""

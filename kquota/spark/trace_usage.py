@@ -24,11 +24,14 @@ _STREAM: Final = TraceStream._fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceUse:
-    """The job that reads a part of a trace, and the start and end of this part, in ms as in the trace."""
+    """The quota use in a part of a trace."""
 
     job: UsageJob
+    """The job that reads this part."""
     begin: int
+    """The start of this part, in the ms of the trace."""
     end: int
+    """The end of this part, in the ms of the trace."""
 
 
 def opened(
@@ -53,7 +56,7 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
     """Return a reading for each key, client, broker and quota window with a use, and one for each gap between two such
     windows.
 
-    `rows` are the valid requests. A client is idle in a gap, so its use there is 0. A client that has neither a user
+    `rows` are the valid requests. The use in a gap is 0, because the client is idle. A client that has neither a user
     nor a client-id has no quota, and is left out.
     """
     named = rows.where((F.col("user") != "") | (F.col("client_id") != ""))

@@ -63,14 +63,13 @@ _SECONDS_BITS: Final = 32
 
 @dataclass(slots=True, kw_only=True)
 class UsageJob:
-    """The compacted days of one cluster, calculated from usage snapshots or from a trace.
-
-    In `days`, a bucket has at most `most_rows` rows on each broker.
-    """
+    """The compacted days of one cluster, calculated from usage snapshots or from a trace."""
 
     reader: Reader
     days: DataFrame
+    """The table of compacted days, in the columns of `USAGE`."""
     most_rows: int
+    """The maximum number of rows in `days` for one bucket on one broker."""
 
     def statistics(self, percentile: float, keys: Collection[str]) -> list[BucketStatistics]:
         """Return the statistics of each bucket of these keys, in no particular order.
@@ -141,7 +140,8 @@ def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJ
 def readings(reader: Reader, files: Files) -> DataFrame:
     """Return the valid rows of usage snapshots, each with its date.
 
-    A row counts only if it reports a use, more than 0 seconds, and a user or client-id.
+    A row is valid only if it reports a use, more than 0 seconds, and a user or client-id. Raises the same errors as
+    `Reader.json_lines`.
     """
     rows = reader.json_lines(files, schema_of({**_ROW, _CORRUPT: "string"}), _CORRUPT)
     whole = F.col(_CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()
@@ -150,7 +150,10 @@ def readings(reader: Reader, files: Files) -> DataFrame:
 
 
 def by_day(rows: DataFrame) -> DataFrame:
-    """Return the table of compacted days from readings."""
+    """Return the table of compacted days (`USAGE`) from the rows of `readings`.
+
+    Seconds count as throttled if the reading has a throttle time or a negative number of tokens.
+    """
     day = ("cluster", "date", *_BUCKET)
     throttled = (F.coalesce("throttle_ms", F.lit(0.0)) > 0) | (F.coalesce("tokens", F.lit(0.0)) < 0)
     rows = rows.withColumn("level", _level())

@@ -24,8 +24,8 @@ from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, read
 
 def read(ports: Ports) -> Standing:
     """Return all throttles. Through the Admin API, the rates of a broker that is dead or does not answer are missing,
-    because only the broker itself reports its rates. `Standing.unread` has these brokers, but a dead broker without
-    replicas only if the cluster lists it.
+    because only the broker itself reports its rates. `Standing.unread` has these brokers. A dead broker without
+    replicas is among them only if the cluster lists this broker.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
     Raises Unreachable if the cluster does not answer, and Refused if a journal cannot be read or the cluster refuses a
@@ -69,7 +69,8 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
     """Return the topics that Kafka hides from this user although brokers report their logs. Their lists are unknown.
 
     Kafka shows a topic only to users with Describe on it. ZooKeeper (`log_dirs` is None) hides no topic. Brokers that
-    did not report their rates are not asked again. Raises Unreachable if another broker does not answer.
+    did not report their rates are not asked again. Raises Unreachable if another broker does not answer, and Refused if
+    it answers with an error.
     """
     if log_dirs is None:
         return ()
@@ -84,9 +85,10 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
 
 
 def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas from two readings (`seconds` apart), or None over ZooKeeper.
+    """Return the throughput of listed replicas from two readings, or None over ZooKeeper. Waits `seconds` between the
+    readings.
 
-    Raises Unreachable if a live broker does not answer.
+    Raises Unreachable if a live broker does not answer, and Refused if a broker answers with an error.
     """
     topics = sorted({setting.name for setting in standing.lists})
     if ports.log_dirs is None:
@@ -98,21 +100,21 @@ def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """The times when the removable values were first seen, and the changes that remove the old ones.
-
-    `young` is true if some values are not old enough to be removed.
-    """
+    """The leftovers of one check, and the changes that remove the old ones."""
 
     sightings: Sightings
+    """When each leftover was first seen."""
     changes: tuple[Change, ...]
+    """The changes that remove the leftovers that are old enough."""
     young: bool
+    """True if some leftovers are not old enough to be removed."""
 
 
 def leftovers(ports: Ports, standing: Standing, older_than: float) -> Leftovers:
     """Return the leftovers of `standing`, and the changes that remove each leftover that was first seen at least
     `older_than` seconds ago.
 
-    The sightings are recorded for the next check. Raises Refused if sightings cannot be read or recorded.
+    Records the sightings for the next check. Raises Refused if the sightings cannot be read or recorded.
     """
     every = removable(standing)
     sightings = seen(ports.memory.recall(), every, ports.clock.now())
@@ -124,7 +126,12 @@ def leftovers(ports: Ports, standing: Standing, older_than: float) -> Leftovers:
 
 
 def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
-    """Write these changes and return the result of `write`. Settings that may still be set are pending."""
+    """Write these changes, and wait until reads show them. In the result, a setting is pending if its change failed, or
+    if reads do not show its change in time.
+
+    Raises Busy if another kquota has taken over the lock, Unreachable if the cluster does not answer, and Refused if
+    the cluster refuses the request.
+    """
     return write(World(cluster=ports.cluster, runs=ports.runs, clock=ports.clock), wanted)
 
 

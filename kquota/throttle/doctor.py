@@ -108,15 +108,19 @@ def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sightings:
-    """The time of the last check (`at`), and for each leftover the time of the first check that saw it (`first`). Every
-    later check also saw the leftover.
-    """
+    """The leftovers that the last check saw, with their times."""
 
     at: datetime
+    """The time of the last check."""
     first: Mapping[Setting, Mapping[str, datetime]] = field(default_factory=dict)
+    """The time of the first check that saw each leftover, by setting and value. Every later check also saw the
+    leftover.
+    """
 
     def old(self, setting: Setting, value: str, seconds: float) -> bool:
-        """Return whether this leftover was first seen at least `seconds` before the last check."""
+        """Return whether this leftover was first seen at least `seconds` before the last check. A leftover that the
+        last check did not see is not old.
+        """
         first = self.first.get(setting, {}).get(value)
         return first is not None and self.at - first >= timedelta(seconds=seconds)
 

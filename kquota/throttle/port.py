@@ -29,19 +29,18 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """One cluster through one connection. `log_dirs` is None over ZooKeeper, which does not store offsets.
-
-    `fenced` returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0).
-    `alone` is the reason why other hosts do not see the runs, or None if they see them. If `hidden` is true, there may
-    be recorded runs that this user cannot read.
-    """
+    """One cluster through one connection."""
 
     cluster: MoveCluster
     configs: Configs
     log_dirs: LogDirs | None
+    """None over ZooKeeper, which does not store offsets."""
     runs: Runs
     memory: Memory
     clock: Clock
     fenced: Callable[[], Collection[BrokerId]] = frozenset
+    """Returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0)."""
     alone: KquotaError | None = None
+    """The reason why other hosts do not see the runs, or None if they see the runs."""
     hidden: bool = False
+    """True if there may be recorded runs that this user cannot read."""

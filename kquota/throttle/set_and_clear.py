@@ -34,15 +34,13 @@ from kquota.throttle import wanted as throttle_wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldThrottle:
-    """The changes of `throttle set` or `move adjust`, and the run that holds them.
-
-    `run` is None if other clients had already set everything. `dead` are brokers that keep their rates, because they do
-    not answer.
-    """
+    """The changes of `throttle set` or `move adjust`, and the run that holds them."""
 
     run: Run | None
+    """The run, or None if no run is needed because other clients had already set everything."""
     changes: tuple[Change, ...]
     dead: tuple[BrokerId, ...] = ()
+    """The brokers that keep their rates because they do not answer."""
 
 
 def prepare(
@@ -58,8 +56,8 @@ def prepare(
 ) -> HeldThrottle:
     """Return the changes that would set `wanted` after the changes in `restored`, and the run that would hold them.
 
-    This run is the open run with this `title`, or else a new run, with which `reason` is recorded. Raises Unreachable
-    if a value cannot be read, and Refused for a list that would become too long.
+    This run is the open run with this `title`, or else a new run with this `reason`. Writes nothing. Raises Unreachable
+    if a value cannot be read. Raises Refused for a list that would become too long, and if a journal cannot be read.
     """
     open_runs = runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
@@ -153,14 +151,20 @@ def _settable(
 
 
 def rates_of(run: Run) -> WantedValues:
-    """Return the rate that a run sets for each replication rate that it holds. Raises Refused if it holds none."""
+    """Return the value that a run sets for each replication rate setting that the run holds. Raises Refused if the run
+    has no rate or holds no such setting.
+    """
     if run.rate is None or not run.rates_held:
         raise Refused(f"run {run.id} holds no rate, so there is nothing to adjust. Nothing was written")
     return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Restoration:
-    """Restore the throttle of each run that is still open. A run stays open while one of its settings is pending."""
+    """Restore the throttle of each run that is still open. A run stays open while one of its settings is pending.
+
+    Waits until reads show the restored values. Raises Busy if another kquota has taken over the lock, Unreachable if
+    the cluster does not answer, and Refused if the cluster refuses a request or a record cannot be read or written.
+    """
     done: list[Change] = []
     pending: dict[Setting, KquotaError] = {}
     notes: list[str] = []
@@ -204,18 +208,20 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored.
-
-    `run` holds the throttle, and is None if no run does. `behind` has the partitions of the out-of-sync replicas.
-    `unlimited` are the brokers on which kquota sets no rate because it cannot read their rates, for example because
-    they are dead.
-    """
+    """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored."""
 
     run: Run | None
+    """The run that holds the throttle, or None if no run holds it."""
     behind: tuple[TopicPartition, ...]
+    """The partitions of the out-of-sync replicas."""
     changes: tuple[Change, ...] = ()
+    """The values that the check set."""
     restoration: Restoration = field(default_factory=Restoration)
+    """The values that the check restored, and those that are pending."""
     unlimited: tuple[BrokerId, ...] = ()
+    """The brokers on which kquota sets no rate because it cannot read their rates, for example because they are
+    dead.
+    """
 
     @property
     def done(self) -> bool:
@@ -236,20 +242,15 @@ def recover(
     """Throttle the out-of-sync replicas of a returning broker. Remove in-sync replicas from the lists, add out-of-sync
     replicas, and end the run when all are in sync.
 
-    Call this function repeatedly. `going` is the run that the previous check returned. If another kquota changed the
-    rate of this run in the meantime, the new rate is kept. `reason` is recorded with a new run. Raises the errors of
-    `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this run. Also raises Refused if
-    no run of this throttle is known, but a recorded run that cannot be read may hold it.
+    Call this function repeatedly. `going` is the run that the previous check returned, or None for the first check. If
+    another kquota changed the rate of this run in the meantime, the new rate is kept. `reason` is recorded with a new
+    run. Raises the errors of `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this
+    run. Also raises Refused if no run of this throttle is known, but a recorded run that cannot be read may hold it.
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
     title = throttle_wanted.recovery(broker)
-    known = throttle_wanted.known(title, runs.unfinished())
-    if known is None and runs.unreadable:
-        raise Refused(
-            f"broker {broker}: recorded run {runs.unreadable[0]} cannot be read, and may hold this throttle. Use the "
-            "version of kquota that wrote it"
-        )
+    known = _recovery_run(runs, broker)
     if going is not None and known is None and late:
         behind = counted(len(late), "replica")
         raise Refused(
@@ -274,11 +275,14 @@ def recover(
 
 
 def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate) -> BrokerRecovery:
-    """Return the result that `recover` would have, without writes. Raises the errors of `prepare`."""
+    """Return the result that `recover` would have, without writes. Raises the errors of `prepare`.
+
+    Like `recover`, raises Refused if no run of this throttle is known, but an unreadable run may hold it.
+    """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
     title = throttle_wanted.recovery(broker)
-    known = throttle_wanted.known(title, runs.unfinished())
+    known = _recovery_run(runs, broker)
     restoration = Restoration()
     if known is not None:
         ending = part_of(known, _listed(known) - set(late)) if late else known
@@ -290,6 +294,19 @@ def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: Broker
     held = prepare(cluster, runs, clock, title, wanted, rate, restored=restoration.restored)
     unlimited = _unlimited(snapshot, late, readable)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
+
+
+def _recovery_run(runs: Runs, broker: BrokerId) -> Run | None:
+    """Return the open run that throttles a returning broker. Raises Refused if only an unreadable run may be
+    this run.
+    """
+    known = throttle_wanted.known(throttle_wanted.recovery(broker), runs.unfinished())
+    if known is None and runs.unreadable:
+        raise Refused(
+            f"broker {broker}: recorded run {runs.unreadable[0]} cannot be read, and may hold this throttle. Use the "
+            "version of kquota that wrote it"
+        )
+    return known
 
 
 def _unlimited(

@@ -1,5 +1,5 @@
-"""The replication throttles of a cluster: every rate and list, and the run that set it (KIP-73). A finding is one
-problem with them.
+"""The replication throttles of a cluster (KIP-73): every rate and list, and the runs that set them. A finding is one
+problem with these throttles.
 """
 
 from __future__ import annotations
@@ -49,22 +49,23 @@ BrokerOrDefault: TypeAlias = BrokerId | Default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One reading of all throttles. `limits` has every broker whose rates are known, and `DEFAULT` if a default is set.
-
-    `lists` are the lists that are set on topics, including "". The lists of `unread_topics` are unknown, because the
-    configs of these topics could not be described. `misplaced` are lists that are set on a broker, which ignores them.
-    `runs` are the recorded runs that are unfinished, oldest first. `release` is None if it is unknown. `fenced` are
-    dead brokers, as far as the cluster lists them.
-    """
+    """One reading of all throttles."""
 
     limits: Mapping[BrokerOrDefault, Mapping[str, StoredRate]]
+    """The rates by config key, of every broker whose rates are known, and of `DEFAULT` if a default is set."""
     lists: Mapping[Setting, str]
+    """The lists that are set on topics, including the empty list ""."""
     snapshot: Snapshot
     misplaced: Mapping[BrokerOrDefault, tuple[str, ...]]
+    """The config keys of lists that are set on a broker. Brokers ignore these lists."""
     runs: tuple[Run, ...] = ()
+    """The unfinished recorded runs, oldest first."""
     release: tuple[int, ...] | None = None
+    """The release of the brokers, or None if it is unknown."""
     unread_topics: tuple[str, ...] = ()
+    """The topics whose lists are unknown, because their configs could not be described."""
     fenced: frozenset[BrokerId] = frozenset()
+    """The dead brokers that the cluster lists."""
     topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)
     """The partitions of each topic."""
 
@@ -76,12 +77,14 @@ class Standing:
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """The brokers whose rates are known, by id."""
+        """The brokers whose rates are known, sorted by id."""
         return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
 
     @property
     def unread(self) -> tuple[BrokerId, ...]:
-        """The brokers that are alive, are fenced or have replicas, but whose rates are unknown (which is not unset)."""
+        """The brokers whose rates are unknown (which is not unset), sorted by id: those that are alive, are fenced or
+        have replicas, but are not in `limits`.
+        """
         replicas = {b for now in self.snapshot.partitions.values() for b in now.replicas}
         known = self.snapshot.alive | self.fenced | replicas
         return tuple(sorted(known - set(self.brokers)))
@@ -106,7 +109,7 @@ class Standing:
         return limit if limit is not None and limit.in_force else None
 
     def holders(self, setting: Setting, value: str) -> tuple[Run, ...]:
-        """Return the unfinished runs that set this rate or list entry."""
+        """Return the unfinished runs that set this rate or list entry, oldest first."""
         return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
 
     def foreign(self, setting: Setting) -> tuple[str, ...]:
@@ -175,23 +178,26 @@ class Remedy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One problem: its place (`where`), its description (`what`), its effect and its remedy. Scripts can use `rule`.
-
-    The remedy applies to the configs `keys` of `brokers` (or their default) or of `topic`. `values` has the rates and
-    list entries of the finding, by setting. If `fixable` is true, kquota may remove these values, because no recorded
-    run holds them and no running move can use them.
-    """
+    """One problem with the throttles of a cluster."""
 
     rule: str
+    """The name of the rule that reports the finding. Scripts can rely on this name."""
     where: str
+    """The place of the problem, for example `broker 1`."""
     what: str
+    """The description of the problem."""
     effect: str
     remedy: Remedy
     keys: tuple[str, ...] = ()
+    """The configs that the remedy changes."""
     brokers: tuple[BrokerId | Default, ...] = ()
+    """The brokers, or their default, to which the remedy applies."""
     topic: str | None = None
+    """The topic to which the remedy applies, or None."""
     values: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
+    """The rates and list entries of the finding, by setting."""
     fixable: bool = False
+    """True if kquota may remove `values`, because no recorded run holds them and no running move can use them."""
 
 
 def written(value: str) -> str:

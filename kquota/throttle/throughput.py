@@ -23,10 +23,12 @@ from kquota.throttle.standing import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowReading:
-    """The log of each replica whose log end a broker reported, at a time in seconds of a monotonic clock (`at`)."""
+    """The logs that the brokers reported at one time."""
 
     at: float
+    """The time of the reading, in seconds of a monotonic clock."""
     logs: Mapping[ReplicaId, Replica]
+    """The log of each replica whose log end offset a broker reported."""
 
     def end(self, replica: ReplicaId) -> int | None:
         """Return the log end offset of a replica, or None if it is unknown."""
@@ -35,24 +37,28 @@ class FlowReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFlow:
-    """The measurement over `seconds`: bytes per second, and lags in offsets. None means unknown, never 0.
-
-    `leader` and `follower` are LeaderReplicationThrottledRate and FollowerReplicationThrottledRate of each broker. They
-    cover only listed replicas. `lag` is the SumReplicaLag of each broker, and `lags` has the total lag of each
-    partition. Both cover all followers of partitions with a listed replica. `bytes_in` is PartitionBytesInRate.
-    `keep_up` is the follower traffic from each broker, which a leader counts but does not delay (KAFKA-4313): the write
-    rate of each partition that the broker leads as a listed replica, once for each in-sync follower. `behind` is the
-    same sum for out-of-sync followers, which are delayed.
+    """The throughput of throttled replicas between two readings. Rates are in bytes per second, and lags are in
+    offsets. None means unknown, never 0.
     """
 
     seconds: float
+    """The seconds between the two readings."""
     leader: Mapping[BrokerId, float | None]
+    """LeaderReplicationThrottledRate of each broker: the rate at which it sends listed replicas."""
     follower: Mapping[BrokerId, float | None]
+    """FollowerReplicationThrottledRate of each broker: the rate at which it fetches listed replicas."""
     lag: Mapping[BrokerId, int | None]
+    """SumReplicaLag of each broker. Covers all followers of partitions with a listed replica."""
     bytes_in: Mapping[TopicPartition, float | None]
+    """PartitionBytesInRate of each partition: its write rate."""
     lags: Mapping[TopicPartition, int | None]
+    """The total lag of the followers of each partition with a listed replica."""
     keep_up: Mapping[BrokerId, float | None]
+    """The follower traffic from each broker, which a leader counts but does not delay (KAFKA-4313): the write rate of
+    each partition that the broker leads as a listed replica, once for each in-sync follower.
+    """
     behind: Mapping[BrokerId, float | None]
+    """The same sum as `keep_up` for out-of-sync followers, which the leader delays."""
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
@@ -69,8 +75,8 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
     """Return the throughput of the listed replicas between two readings.
 
-    If a log grew and its first offset on disk is the same, its throughput is its growth in size. Otherwise kquota
-    multiplies the number of new offsets by the mean size of an offset in the leader's log.
+    If a log grew and its first offset on disk is the same in both readings, its throughput is its growth in size.
+    Otherwise kquota multiplies the number of new offsets by the mean size of an offset in the leader's log.
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
@@ -111,21 +117,21 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
 class Starved:
     """A leader throttle that leaves little or nothing for catching up: KIP-73's condition IN < T is not met, or in-sync
     followers use over half of the rate.
-
-    `rate` is the leader rate. `keep_up` is the follower traffic of in-sync followers. `behind` is the rate that
-    out-of-sync followers need for new data alone. All three are in bytes per second.
     """
 
     broker: BrokerId
     rate: int
+    """The leader rate, in bytes per second."""
     keep_up: float
+    """The follower traffic of in-sync followers, in bytes per second."""
     behind: float
+    """The rate that out-of-sync followers need for new data alone, in bytes per second."""
 
     @property
     def hopeless(self) -> bool:
         """True if the throttle leaves nothing for catching up: IN >= T (KIP-73).
 
-        If there are out-of-sync followers, they can never catch up.
+        If there are out-of-sync followers, they can never catch up at this rate.
         """
         return self.keep_up + self.behind >= self.rate
 
@@ -134,7 +140,8 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     """Return the brokers whose in-sync followers use over half of the leader rate, and those whose out-of-sync
     followers can never catch up.
 
-    A broker is left out if its leader rate is not set or if a value is unknown.
+    A broker is left out if its leader rate is not set, is not in force or is not a number. It is also left out if one
+    of its measured values is unknown.
     """
     found = []
     for broker in standing.brokers:

@@ -103,7 +103,7 @@ def new(name: str, rate: ByteRate | None, now: datetime, owner: Owner, reason: s
 
 
 def known(name: str, runs: Collection[Run]) -> Run | None:
-    """Return the open run with this title, or None."""
+    """Return the open run of `throttle set` with the title `name`, or None."""
     ours = (run for run in runs if run.finished is None and run.purpose is Purpose.THROTTLE)
     return next((run for run in ours if run.id.endswith(f"-{_hash(name)}")), None)
 

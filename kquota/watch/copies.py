@@ -17,26 +17,29 @@ _NO_NUMBERS: Final[Mapping[int, int]] = {}
 
 
 class CopyReading(NamedTuple):
-    """One new replica of a watched move. The values are in bytes and offsets. None means unknown, never 0.
-
-    `move` is the index of the move. `copied` are the bytes on the destination, `left` the missing bytes, `lag` the
-    missing offsets, and `source` the bytes on the leader (None also if the copy is in sync). `leader` is None if there
-    is no leader. `done` is true if the partition is not moving and has its target replicas. `begun` is false if the
-    destination has no log of the replica yet, or None if this is unknown. `submitted` is true if the partition is
-    moving or done. `followers` is the number of in-sync followers of the partition.
-    """
+    """One new replica of a watched move. None means unknown, never 0."""
 
     move: int
+    """The number of the move."""
     replica: ReplicaId
     leader: BrokerId | None
+    """The leader of the partition, or None if it has no leader."""
     copied: int | None
+    """The bytes on the destination."""
     left: int | None
+    """The missing bytes."""
     lag: int | None
+    """The missing offsets."""
     source: int | None
+    """The bytes on the leader. Also None if the copy is done or in sync."""
     done: bool
+    """True if the partition is not moving and has its target replicas."""
     begun: bool | None
+    """True if the destination has a log of the replica, or None if this is unknown."""
     submitted: bool
+    """True if the partition is moving or done."""
     followers: int
+    """The number of in-sync followers of the partition."""
 
     @property
     def partition(self) -> TopicPartition:
@@ -94,8 +97,8 @@ class PlannedCopies:
 
         `known` has the destinations of partitions that were seen to move, because a partition that is not moving does
         not show them. A copy is left out if its partition was deleted. It is also left out if the partition was
-        submitted (or seen to move, if this is unknown), but is not moving and has no such replica: the move was
-        cancelled, or the topic was recreated.
+        submitted, but is not moving and has no such replica: the move was cancelled, or the topic was created again. If
+        it is unknown which partitions were submitted, those that were seen to move count as submitted.
         """
         parts = (
             self.parts

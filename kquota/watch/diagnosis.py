@@ -49,7 +49,7 @@ _NO_EXPLANATION: Final = (ThrottleLeft, RunOpen, LastPartition, CaughtReplica, I
 
 def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
     """Return the symptoms of the moves, the most serious first. A move that makes progress can also have symptoms, for
-    example `LastPartition`. `NothingArrives` is returned only if no other symptom explains it.
+    example `LastPartition`. `NothingArrives` is returned only if no other symptom explains why no bytes arrive.
     """
     found: list[Symptom] = [
         *_down(history),

@@ -33,10 +33,10 @@ def seconds_left(history: WatchHistory) -> Mapping[Lane, float]:
     this time is unknown, or if its copies make no progress.
 
     The waiting partitions start like those of `move run`: in the order of the plan, as soon as the limits of the run
-    permit. The running copies share the `capacities` of their leaders and destinations with the copies of all watched
-    moves (max-min fair), so they become faster when others end. Producers write to a copy until it ends, also while it
-    waits. If there are too many copies, the simulation stops early. The remaining time of a link is then the time that
-    its busier broker needs, and for a move in waves at least the time at the simulated pace.
+    permit. The running copies of all watched moves share the `capacities` of their leaders and destinations as in
+    `links.fair`, so a copy becomes faster when another copy ends. Producers write to a copy until it ends, also while
+    the copy waits. If there are too many copies, the simulation stops early. The remaining time of a link is then the
+    time that its busier broker needs, and for a move in waves at least the time at the simulated pace.
     """
     capacity = capacities(history)
     if not capacity:

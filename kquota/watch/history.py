@@ -37,25 +37,31 @@ _MOST_REPLICAS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSample:
-    """Totals since the first reading: the bytes that `arrived` on each link, and the bytes `written` to its copies.
+    """Totals since the first reading, and the lag of each broker.
 
-    `at` is in seconds of a monotonic clock. `followed` are the bytes that in-sync followers of throttled partitions
-    fetched from a leader. The leader's throttle counts these bytes, but does not delay them. `lag` is KIP-73's
-    SumReplicaLag in offsets, or None if it is unknown. `busy` are the seconds in which a destination had running
-    copies. `possible` are the bytes that the throttles permitted on the links that an end limits (see `Flowing`), and
-    `used` are those that arrived on these links. For these three fields, the time between two waves counts as part of
-    the earlier wave. `unfinished` is the sum of the seconds for which each copy of a link was unfinished.
+    For `busy`, `possible` and `used`, the time between two waves counts as part of the earlier wave.
     """
 
     at: float
+    """The time of the reading, in seconds of a monotonic clock."""
     arrived: Mapping[WatchedLink, float]
+    """The bytes that arrived on each link."""
     written: Mapping[WatchedLink, float]
+    """The bytes that producers wrote to the copies of each link."""
     followed: Mapping[BrokerId, float]
+    """The bytes that in-sync followers of throttled partitions fetched from each leader. The throttle of the leader
+    counts these bytes, but does not delay them.
+    """
     lag: Mapping[BrokerId, int | None]
+    """KIP-73's SumReplicaLag in offsets at the time of the reading, or None if it is unknown."""
     busy: Mapping[BrokerId, float]
+    """The seconds in which each destination had running copies."""
     possible: Mapping[LinkEnd, float]
+    """The bytes that the throttles permitted on the links that each end limits (see `Flowing`)."""
     used: Mapping[LinkEnd, float]
+    """The bytes that arrived on the links that each end limits."""
     unfinished: Mapping[WatchedLink, float]
+    """The sum of the seconds for which each copy of a link was unfinished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +69,13 @@ class WatchAnchor:
     """The last known bytes of every unfinished copy at an earlier reading, for comparison with later readings."""
 
     at: float
+    """The time of the reading, in seconds of a monotonic clock."""
     copies: Mapping[ReplicaId, CopyReading]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchHistory:
-    """The readings so far. `samples` begin again when a throttle rate changes, because the pace changes with it.
-
-    `began` is the time of the first reading. `destinations` has the new replicas of each partition that was seen to
-    move. `arrival` has the time at which bytes of each move last arrived, or the time of its first reading.
-    `first_ends` has the expected end of each move, or its end as first predicted. `anchors` are the older and the newer
-    one. All times are in seconds of a monotonic clock.
-    """
+    """The readings so far. All times are in seconds of a monotonic clock. The key of a move is its number."""
 
     moves: tuple[WatchedMove, ...]
     reading: WatchReading
@@ -82,13 +83,19 @@ class WatchHistory:
     copies: tuple[CopyReading, ...]
     links: Mapping[WatchedLink, LinkState]
     samples: tuple[WatchSample, ...]
+    """The samples, oldest first. They begin again when a throttle rate changes, because the pace then also changes."""
     began: float
+    """The time of the first reading."""
     anchors: tuple[WatchAnchor, WatchAnchor]
+    """The older anchor and the newer anchor."""
     last: Mapping[ReplicaId, CopyReading]
     """The last known bytes of each copy that is not done."""
     destinations: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    """The new replicas of each partition that was seen to move."""
     arrival: Mapping[int, float] = field(default_factory=dict)
+    """The time at which bytes of each move last arrived, or the time of its first reading."""
     first_ends: Mapping[int, float] = field(default_factory=dict)
+    """The expected end of each move, or else its end as first predicted."""
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
     """The size of each copy between log dirs, and when it was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)

@@ -24,8 +24,8 @@ _FLAT: Final = 0.01
 
 
 class Trend(enum.Enum):
-    """The change of SumReplicaLag over the last two quota windows, or over the time of all samples if it is shorter. If
-    readings are farther apart, it is the change since the last reading.
+    """The change of SumReplicaLag over the last two quota windows, or over all samples if they cover less time. If
+    readings are farther apart than that, the change since the previous reading.
     """
 
     FALLING = "falling"
@@ -35,9 +35,11 @@ class Trend(enum.Enum):
 
 def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
     """Return the bytes of copies that each link end can pass per second. The result is empty until a pace can be
-    measured. A missing leader has no limit. The limit of a missing destination is unknown.
+    measured. A leader that is not in the result has no limit. The limit of a destination that is not in the result is
+    unknown.
 
-    A throttled end passes its throttle, or less if its copies received less than the throttles permitted (`_shares`).
+    A throttled end passes its throttle rate, or less if its copies received less than the throttles permitted
+    (`_shares`).
     An end with the throttle of a paused run passes nothing. The throttle of a leader does not delay its follower
     traffic, so this traffic is subtracted first. A destination without a throttle passes what it received while it had
     running copies (`_received`).
@@ -160,7 +162,9 @@ def rates_since(
 
 
 def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
-    """Return the trend of a broker's SumReplicaLag, or None if it is unknown."""
+    """Return the trend of a broker's SumReplicaLag. Returns None if a lag is unknown, or if the readings do not cover
+    `_LEAST_SECONDS` yet.
+    """
     since = window(history, 2 * QUOTA_WINDOW)
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
         return None

@@ -26,20 +26,22 @@ class WatchedLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """The copies of one link in the last reading, with their bytes. None means unknown, never 0.
-
-    `sending` is true if the leaders' throttled replica list has the leader of a copy that is not done. `receiving` is
-    true if the followers' list has the destination of a copy that is not done. `running` is true if a submitted copy is
-    not done.
-    """
+    """The copies of one link in the last reading."""
 
     copies: int = 0
+    """The number of copies, including those that are done."""
     done: int = 0
+    """The number of copies that are done."""
     copied: int | None = 0
+    """The bytes on the destination, or None if they are unknown for a copy."""
     left: int | None = 0
+    """The missing bytes, or None if they are unknown for a copy."""
     sending: bool = False
+    """True if the leaders' throttled replica list has the leader of a copy that is not done."""
     receiving: bool = False
+    """True if the followers' throttled replica list has the destination of a copy that is not done."""
     running: bool = False
+    """True if a submitted copy is not done."""
 
 
 class LinkEnd(NamedTuple):
@@ -68,14 +70,12 @@ def link_ends(link: WatchedLink) -> Iterator[LinkEnd]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flowing:
-    """The links of running copies, with the rates that the throttles permit: max-min fair, in bytes per second.
-
-    `limits` has the end whose throttle limits the link. If no throttle limits a link, it is not in `limits`, and its
-    rate is 0.
-    """
+    """The links of running copies, with the rates that the throttles permit."""
 
     rates: Mapping[WatchedLink, float]
+    """The rate of each link in bytes per second, as `fair` calculates it. It is 0 if no throttle limits the link."""
     limits: Mapping[WatchedLink, LinkEnd]
+    """The end whose throttle limits the link. A link that no throttle limits is not included."""
 
 
 NOTHING_FLOWS: Final = Flowing(rates={}, limits={})
@@ -121,7 +121,9 @@ def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Co
 def flowing(
     links: Collection[WatchedLink], throttles: Mapping[WatchedLink, BrokerRates], followed: Mapping[BrokerId, float]
 ) -> Flowing:
-    """Return the rates that the throttles permit. `followed` is each leader's follower traffic, in bytes per second."""
+    """Return the rates that the throttles permit on these links. `followed` is each leader's follower traffic in bytes
+    per second, which is subtracted from the throttle rate of the leader.
+    """
     free = end_limits(throttles)
     for leader, rate in followed.items():
         if (end := LinkEnd.sending(leader)) in free:
@@ -143,8 +145,11 @@ def flowing(
 def fair(
     routes: Mapping[WatchedLink, tuple[LinkEnd, ...]], capacity: Mapping[LinkEnd, float]
 ) -> dict[WatchedLink, float]:
-    """Return the max-min fair rate of each link. An end that is missing from `capacity` has no limit, so the rate of a
-    link without a limited end is infinite. Rates and capacities are bytes per second.
+    """Return the rate of each link if the links share the capacity of their ends equally. A link that another end
+    limits leaves the rest of its share to the other links (max-min fairness).
+
+    An end that is missing from `capacity` has no limit, so the rate of a link without a limited end is infinite. Rates
+    and capacities are bytes per second.
     """
     ends = {end for those in routes.values() for end in those}
     names = list(routes)

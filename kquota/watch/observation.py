@@ -51,7 +51,7 @@ of moving partitions has changed.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPorts:
-    """One cluster through one connection. `logs` is None over ZooKeeper."""
+    """One cluster through one connection. `logs` is None over ZooKeeper, which does not store sizes and offsets."""
 
     cluster: MoveCluster
     runs: Runs
@@ -79,7 +79,8 @@ class MoveWatch:
     def __init__(self, ports: WatchPorts, *, plan: Plan | None = None, run: str | None = None) -> None:
         """With neither a plan nor a run, watch every open run, and the moves that other clients started.
 
-        Raises Refused if no open run of a move has the id `run`.
+        Reads the open runs. Raises Refused if no open run of a move has the id `run`, or if a journal cannot be read.
+        Raises Unreachable if a shared record does not answer.
         """
         self._ports = ports
         self._plan = plan
@@ -100,8 +101,8 @@ class MoveWatch:
             raise Refused(f"run {run}: no open run of a move has this id. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster. If all moves have ended, read it again after `stale_seconds`, because a broker may show old
-        replicas.
+        """Read the cluster. If all moves have ended, wait `stale_seconds` and read the cluster again, because a broker
+        may show old replicas.
 
         Raises Unreachable and Refused as the ports do.
         """
@@ -121,7 +122,9 @@ class MoveWatch:
         return self._look(every_topic=False)
 
     def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
-        """Return the readings of a run so far, for its record: the bytes over time, and the copies to each broker."""
+        """Return the readings of a run so far, for its record: the bytes over time, and the copies to each broker. Both
+        are empty if no reading had this run.
+        """
         return self._readings.get(run, ()), self._copies.get(run, {}).values()
 
     def _keep(self, time: datetime, move: WatchedMoveView) -> None:

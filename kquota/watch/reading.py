@@ -46,20 +46,22 @@ class DirSpace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLogs:
-    """The logs that brokers reported: the bytes of each log in each log dir, and the known log end offsets (`ends`).
-
-    `futures` are copies between the log dirs of one broker (KIP-113). `silent` has the brokers whose sizes or log end
-    offsets are unknown, with the reasons. On any other broker, a requested replica that is missing from `sizes` has no
-    log, unless a log dir of the broker has an error: the broker does not list the replicas of such a log dir.
-    """
+    """The logs that brokers reported."""
 
     by_dir: Mapping[tuple[BrokerId, str], Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
+    """The bytes of each log in each log dir of a broker, by topic and partition."""
     ends: LogNumbers = field(default_factory=dict)
+    """The known log end offsets."""
     futures: Mapping[ReplicaId, FutureLog] = field(default_factory=dict)
+    """The copies between the log dirs of one broker (KIP-113)."""
     dirs: Mapping[tuple[BrokerId, str], DirSpace] = field(default_factory=dict)
+    """The log dirs of each broker, by path."""
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
+    """The brokers whose sizes or log end offsets are unknown, with the reasons."""
     sizes: LogNumbers = field(init=False)
-    """The bytes of each log, whatever its log dir."""
+    """The bytes of each log, in any log dir. If a broker is not in `silent`, a requested replica without a size has no
+    log there. An exception is a broker with a failed log dir, because it does not list the replicas of this log dir.
+    """
 
     def __post_init__(self) -> None:
         sizes: dict[BrokerId, Mapping[str, Mapping[int, int]]] = {}
@@ -90,76 +92,78 @@ class BrokerRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReading:
-    """The throttle of the watched topics. If a broker is missing from `rates`, its rates are unknown.
-
-    `log_dir_rates` are the known rates of brokers that copy between their log dirs, in bytes per second. `leaders` and
-    `followers` are the throttled replicas, with each `*` replaced by all replicas of its topic.
-    """
+    """The throttle of the watched topics."""
 
     rates: Mapping[BrokerId, BrokerRates] = field(default_factory=dict)
+    """The throttle rates of each broker. The rates of a broker that is not included are unknown."""
     leaders: frozenset[ReplicaId] = frozenset()
+    """The replicas in the leaders' throttled replica lists. `*` means all replicas of its topic."""
     followers: frozenset[ReplicaId] = frozenset()
+    """The replicas in the followers' throttled replica lists. `*` means all replicas of its topic."""
     log_dir_rates: Mapping[BrokerId, int] = field(default_factory=dict)
+    """The known rates of brokers that copy between their log dirs, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WatchedTopic:
-    """The partitions of one topic, and those of them that are moving.
-
-    `out_of_sync` are the out-of-sync replicas that are not copies of a running move. `ends` has the destinations and
-    the leader of each moving partition, without repetitions.
-    """
+    """The partitions of one topic, and their moves."""
 
     name: str
     partitions: Mapping[TopicPartition, PartitionReplicas]
     running: frozenset[TopicPartition]
+    """The partitions that are moving."""
     out_of_sync: tuple[ReplicaId, ...]
+    """The out-of-sync replicas that are not copies of a running move."""
     ends: frozenset[tuple[Replicas, BrokerId | None]]
+    """The destinations and the leader (None if there is none) of each moving partition, without repetitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchReading:
-    """The values of one reading. `at` is in seconds of a monotonic clock, and `time` is the date and time.
-
-    `topics` has the partitions of `snapshot` by topic. `logs` is None over ZooKeeper, which does not store sizes and
-    offsets.
-    """
+    """The values of one reading."""
 
     at: float
+    """The time of the reading, in seconds of a monotonic clock."""
     time: datetime
+    """The date and time of the reading."""
     snapshot: Snapshot
     topics: Mapping[str, WatchedTopic]
+    """The partitions of `snapshot`, by topic."""
     logs: ReplicaLogs | None
+    """The logs, or None over ZooKeeper, which does not store sizes and offsets."""
     throttle: ThrottleReading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMove:
-    """A move to watch. `run` is the id of its run, or None if no run is recorded here.
-
-    `sources` are the replicas before the move, as far as they are known. `submitted` are the partitions that were
-    submitted or refused, or that need no move. It is None if these are unknown. `expected_seconds` is the expected time
-    left at the start of the watch, or None if it is unknown. It is negative if the run was late at that time. `open` is
-    true if the run is open, and `throttled` if it also has settings to restore. `paused` is true while the run is
-    paused. `log_dirs` are the log dirs that the plan names. `limits` restrict the moves that run at the same time.
-    `rates` are the throttle rates that the run sets, also on the brokers of later waves.
-    """
+    """A move to watch."""
 
     run: str | None
+    """The id of the move's run, or None if no run is recorded here."""
     targets: Mapping[TopicPartition, Replicas]
     sources: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    """The replicas before the move, as far as they are known."""
     submitted: frozenset[TopicPartition] | None = None
+    """The partitions that were submitted or refused, or that need no move. None if these partitions are unknown."""
     expected_seconds: float | None = None
+    """The expected time left at the start of the watch, or None if it is unknown. Negative if the run was late then."""
     open: bool = False
+    """True if the run is open."""
     throttled: bool = False
+    """True if the run is open and has settings to restore."""
     paused: bool = False
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
+    """The log dirs that the plan names."""
     limits: MoveLimits = UNLIMITED
+    """The limits for the moves that run at the same time."""
     rates: Mapping[BrokerId, BrokerRates] = field(default_factory=dict)
+    """The throttle rates that the run sets, also on the brokers of later waves."""
 
 
 def same_moves(one: Sequence[WatchedMove], other: Sequence[WatchedMove]) -> bool:
-    """True if both have the same objects in the same order. It does not compare the contents, which can be large."""
+    """True if both sequences have the same objects in the same order. The function does not compare the contents of the
+    objects, because they can be large.
+    """
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
@@ -179,7 +183,8 @@ def answering_brokers(reading: WatchReading) -> frozenset[BrokerId]:
 def between_log_dirs(move: WatchedMove, reading: WatchReading) -> list[ReplicaId]:
     """Return the replicas in `move.log_dirs` that are being copied between log dirs, or whose broker does not answer.
 
-    The result is empty over ZooKeeper, because only brokers know these copies.
+    A replica of a deleted partition is left out. The result is empty over ZooKeeper, because only brokers report these
+    copies.
     """
     if reading.logs is None or not move.log_dirs:
         return []

@@ -22,18 +22,20 @@ class ThrottleSide(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarvedCopies:
-    """Copies that are limited by the rate of a broker and do not catch up with the writes.
-
-    `used` is the part of `rate` that is in use, and `followers` is the part of `used` for in-sync followers. `written`
-    is the rate at which producers write to the copies. All are in bytes per second.
+    """Copies that are limited by the rate of a broker and do not catch up with the writes. All rates are in bytes per
+    second.
     """
 
     broker: BrokerId
     side: ThrottleSide
     rate: int
+    """The throttle rate of the broker on this side."""
     used: float
+    """The part of `rate` that is in use."""
     followers: float
+    """The part of `used` that in-sync followers use."""
     written: float
+    """The rate at which producers write to the copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,9 @@ class NotSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotBegun:
-    """Moves submitted over ZooKeeper that the controller has not begun yet. `seconds` is the longest of their waits."""
+    """Moves submitted over ZooKeeper that the controller has not begun yet. `seconds` is the time since the first of
+    them was seen as not begun.
+    """
 
     partitions: int
     first: TopicPartition
@@ -83,19 +87,18 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPartition:
-    """The only unfinished partition of a move.
-
-    `destination` and `left` (missing bytes, or None if unknown) are values of its first copy that is not done.
-    `seconds` is the time since a reading first showed only this partition. `seconds_left` is the expected time until
-    the move ends, or None if it is unknown.
-    """
+    """The only unfinished partition of a move."""
 
     run: str | None
     partition: TopicPartition
     destination: BrokerId
+    """The destination of the partition's first copy that is not done."""
     left: int | None
+    """The missing bytes of this copy, or None if they are unknown."""
     seconds: float
+    """The time since a reading first showed only this partition as unfinished."""
     seconds_left: float | None
+    """The expected time until the move ends, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +146,16 @@ class CaughtReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullDisk:
-    """A log dir of a destination that has less space than its copies still need, or that has an error.
-
-    `usable` are its usable bytes, or None with an error. `left` are the missing bytes of its copies, or None if no
-    unfinished copy is known to be in this log dir.
-    """
+    """A log dir of a destination that has less space than its copies still need, or that has an error."""
 
     broker: BrokerId
     log_dir: str
     usable: int | None
+    """The usable bytes of the log dir's volume, or None if the log dir has an error."""
     left: int | None
+    """The missing bytes of the copies in the log dir, or None if no unfinished copy is known to be there."""
     error: str | None
+    """The error of the log dir, or None if only the space is too small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ class WatchedTargets:
         self._wanted: dict[str, tuple[WatchedTopic, WantedLogs]] = {}
 
     def of(self, moves: Sequence[WatchedMove]) -> WatchedTargets:
-        """Return the targets of these moves: the same object if it has the same moves."""
+        """Return the targets of these moves. The result is this object if it already has the same moves."""
         return self if same_moves(moves, self.moves) else WatchedTargets(moves)
 
     def wanted(self, topics: Mapping[str, WatchedTopic]) -> Sequence[WantedLogs]:

@@ -18,68 +18,85 @@ from kquota.watch.reading import BrokerRates, between_log_dirs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowestCopy:
-    """The running copy that is expected to end last.
-
-    `seconds` is the time until its end, or None if this time is unknown or the copy makes no progress.
-    """
+    """The running copy that is expected to end last."""
 
     partition: TopicPartition
     left: int | None
+    """The missing bytes of the copy."""
     seconds: float | None
+    """The time until the copy ends, or None if this time is unknown or the copy makes no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationView:
     """The copies of one move to one broker. The values are in bytes, bytes per second and seconds. None means unknown,
     never 0.
-
-    `throttle` is the follower rate of the broker. It is also None if the rate is unset, or if no copy is in a follower
-    list. `throttled` is None if it is unknown whether the copies are throttled. `seconds_left` is the time until the
-    last copy ends, including copies of later waves (see `forecast.seconds_left`). It is also None if the copies make no
-    progress. `written` is the total write rate to the unfinished copies, and `seconds_left` takes it into account.
-    `slowest` is None if no running copy is known to lack bytes. `running` is true if a submitted copy is not done.
     """
 
     broker: BrokerId
     copies: int
+    """The number of copies, including those that are done."""
     done: int
+    """The number of copies that are done."""
     copied: int | None
+    """The bytes on the destination."""
     left: int | None
+    """The missing bytes."""
     throughput: float | None
+    """The bytes that arrive per second, measured over about one quota window."""
     throttle: int | None
+    """The follower rate of the broker. Also None if the rate is unset, or if no copy is in a follower list."""
     throttled: bool | None
+    """Whether a throttle rate limits the copies."""
     seconds_left: float | None
+    """The time until the last copy ends, including copies of later waves (see `forecast.seconds_left`). Also None if
+    the copies make no progress.
+    """
     written: float
+    """The total write rate to the unfinished copies, which `seconds_left` takes into account."""
     slowest: SlowestCopy | None
+    """The running copy that ends last, or None if no running copy is known to lack bytes."""
     running: bool = True
+    """True if a submitted copy is not done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMoveView:
-    """One move. The values are in bytes, bytes per second and seconds. None means unknown, never 0.
-
-    `waiting` counts partitions that are not submitted yet. `elsewhere` counts partitions that are neither moving nor
-    waiting but lack the replicas of the plan, or are deleted. `log_dirs` counts replicas that are still copied between
-    the log dirs of their broker, or whose broker does not answer.
-
-    `drift` is how many seconds later the move now ends than expected, or than first predicted. It is negative if the
-    move ends earlier, and None if the move has ended or its end is unknown or not predicted yet.
-    """
+    """One move. The values are in bytes, bytes per second and seconds. None means unknown, never 0."""
 
     run: str | None
+    """The id of the move's run, or None if no run is recorded here."""
     partitions: int
+    """The number of partitions in the plan."""
     done: int
+    """The number of partitions that are not moving and have the replicas of the plan."""
     elsewhere: int
+    """The number of partitions that are neither moving nor waiting but lack the replicas of the plan, or are deleted.
+    """
     waiting: int
+    """The number of partitions that are not submitted yet."""
     moving: int
+    """The number of partitions that are moving."""
     copied: int | None
+    """The bytes on the destinations."""
     left: int | None
+    """The missing bytes."""
     throughput: float | None
+    """The bytes that arrive per second, measured over about one quota window."""
     seconds_left: float | None
+    """The time until the last copy ends, or 0 if no partition is moving or waiting."""
     drift: float | None
+    """The seconds by which the move ends later than expected, or than first predicted. Negative if the move ends
+    earlier. None if the move has ended, or if its end is unknown or not predicted yet.
+    """
     open: bool
+    """True if the run is open."""
     destinations: tuple[DestinationView, ...]
+    """The copies to each destination, sorted by broker id."""
     log_dirs: int = 0
+    """The number of replicas that are still copied between the log dirs of their broker, or whose broker does not
+    answer.
+    """
 
     @property
     def ended(self) -> bool:
@@ -104,20 +121,24 @@ class WatchedMoveView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedBroker:
-    """A broker that sends or receives copies. `lag` is KIP-73's SumReplicaLag in offsets.
-
-    The rates are in bytes per second. None means unknown. For a throttle rate, None can also mean unset. `sent`
-    includes follower traffic of throttled partitions, which counts against `leader_rate`.
-    """
+    """A broker that sends or receives copies. Rates are in bytes per second. None means unknown, never 0."""
 
     broker: BrokerId
     alive: bool
     lag: int | None
+    """KIP-73's SumReplicaLag in offsets."""
     trend: Trend | None
+    """The trend of `lag`."""
     sent: float | None
+    """The rate at which the broker sends copies and the follower traffic of throttled partitions. This traffic counts
+    against `leader_rate`.
+    """
     leader_rate: int | None
+    """The leader throttle rate. Also None if the rate is unset."""
     received: float | None
+    """The rate at which the broker receives copies."""
     follower_rate: int | None
+    """The follower throttle rate. Also None if the rate is unset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +212,7 @@ def _move(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
-    """The number of partitions in each state. `waiting` partitions are not submitted yet."""
+    """The number of partitions in each state, as in `WatchedMoveView`."""
 
     done: int
     elsewhere: int

@@ -203,7 +203,7 @@ WRONG_FILES = {
     "no TOML": ("[clusters", "is not TOML"),
     "another table": ("[prod]\n", "'prod' is not a valid key. Write each cluster as a table [clusters.NAME]"),
     "no table": ("clusters = 3\n", "'clusters' must be a table"),
-    "no table either": ("clusters.prod = 3\n", "[clusters.prod] must be a table"),
+    "no table either": ("clusters.prod = 3\n", "[clusters.prod] is not a table"),
     "an unknown key": (
         '[clusters.prod]\nbootstrap-servers = "b:1"\n',
         "'bootstrap-servers' is not a valid key. Valid keys: boot",
@@ -217,8 +217,14 @@ WRONG_FILES = {
         f'[clusters.prod]\nbootstrap-server = "b:1"\n[clusters.x]\nsasl.jaas.config = "{CANARY}"\n',
         "[clusters.x]: 'sasl' is not a valid key. Valid keys: ",
     ),
-    "a number": ("[clusters.prod]\nbootstrap-server = 9092\n", "bootstrap-server must be a non-empty string"),
-    "an empty address": ('[clusters.prod]\nbootstrap-server = ""\n', "must be a non-empty string"),
+    "a number": (
+        "[clusters.prod]\nbootstrap-server = 9092\n",
+        "bootstrap-server is 9092. Write a non-empty string in quotes",
+    ),
+    "an empty address": (
+        '[clusters.prod]\nbootstrap-server = ""\n',
+        "bootstrap-server is ''. Write a non-empty string in quotes",
+    ),
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),
     "a home of no user": (

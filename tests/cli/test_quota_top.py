@@ -135,7 +135,10 @@ def test_prometheus_shows_the_same_clients_and_readings_are_kept(servers: Sandbo
 def test_a_broker_without_metrics_is_named(servers: Sandbox) -> None:
     first, _ = servers.metrics.split(",")
     chosen = through(servers, "--metrics", first)
-    assert chosen.err == "kquota: note: --metrics names no exporter of broker 2. The use of quotas there is not shown\n"
+    assert chosen.err == (
+        "kquota: note: --metrics names no exporter of broker 2, so the use of quotas there is not shown. Add the "
+        "missing exporters to --metrics\n"
+    )
     # A KRaft controller also reports its id.
     controller = {"__name__": "kafka_server_app_info_StartTimeMs", "instance": "controller:7071", "id": "3000"}
     with serving(lambda _: [*scraped([first]), (controller, "1.0")], time.time) as url:

@@ -207,7 +207,10 @@ def test_the_password_is_typed_twice_and_not_shown(secured: Secured, tmp_path: P
 
 @pytest.mark.parametrize(
     ("lines", "words"),
-    [(("one", "two"), "the two passwords differ. Nothing was written"), (("",), "the password is empty")],
+    [
+        (("one", "two"), "the two passwords differ. Nothing was written. Run the command again"),
+        (("",), "the password is empty"),
+    ],
 )
 def test_an_unusable_typed_password_is_refused(lines: tuple[str, ...], words: str) -> None:
     add = ("configs", *NOWHERE, "--alter", "--user", "a", "--add-config", "SCRAM-SHA-512=[iterations=8192]")

@@ -182,7 +182,10 @@ def test_a_full_disk_prints_one_line_and_exits_1() -> None:
         ran = subprocess.run(
             [sys.executable, "-m", "kquota", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert (ran.returncode, ran.stderr) == (1, "kquota: error: cannot write: No space left on device\n")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "kquota: error: stdout or a file cannot be written: No space left on device\n",
+    )
 
 
 def test_a_closed_pipe_prints_no_traceback() -> None:

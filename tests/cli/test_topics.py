@@ -104,7 +104,8 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     assert (again.code, again.out, again.err) == (
         1,
         "",
-        f"kquota: error: Topic '{one}' already exists. Nothing was sent\n",
+        f"kquota: error: Topic '{one}' already exists. Nothing was sent. To skip existing topics, give "
+        "--if-not-exists\n",
     )
     fewer = desk.run("--alter", "--topic", one, "--partitions", "2")
     assert (fewer.code, fewer.err) == (

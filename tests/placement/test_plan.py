@@ -214,7 +214,7 @@ REFUSED = {
     ),
     "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: not registered in this cluster"),
     "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Live brokers: 1,2"),
-    "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "both drained and added"),
+    "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "broker 3: listed in drain and in add"),
     "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),
     "add outside": ([[1]], {}, {"add": ids(3), "brokers": ids(1)}, Invalid, "add 3: not among brokers 1"),
 }

@@ -33,7 +33,7 @@ BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
     "all that are alive": (None, None, ""),
     "some": ([2], None, ""),
     "none": ([], Invalid, "the list of brokers is empty. Give at least one broker"),
-    "one twice": ([1, 2, 1], Invalid, "broker 1 is listed twice"),
+    "one twice": ([1, 2, 1], Invalid, "broker 1 is listed twice. List each broker once"),
     "a dead one": ([3], Refused, r"broker 3 is dead \(live brokers: 1,2\)\. Start it or leave it out"),
 }
 

@@ -123,7 +123,9 @@ def test_a_missing_part_is_reported_with_the_command_that_adds_it(
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.endswith(f"{words}\n")
     assert ran.err.count("\n") == 1
-    assert kquota("sandbox", "status", "missing").err == "kquota: there is no sandbox missing\n"
+    assert kquota("sandbox", "status", "missing").err == (
+        "kquota: there is no sandbox missing. Start it with: kquota sandbox up missing\n"
+    )
 
 
 @pytest.mark.zookeeper

@@ -188,7 +188,9 @@ def test_partitions_without_sizes_are_refused_by_name_or_assumed(spark: SparkSes
     """An assumed partition is on the plan's first replica, which leads it, and is copied to the others."""
     rows = [row(1, "t", 0, 10, leader=True)]
     moves = plan({TopicPartition("t", n): [2, 3] for n in range(8)})
-    with pytest.raises(Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more. Give assume_size"):
+    with pytest.raises(
+        Refused, match=r"sizes do not contain: t-1, t-2, t-3, t-4, t-5 and 2 more. Give a size to assume"
+    ):
         of_rows(spark, rows, moves, Rates())
     moved = of_rows(spark, rows, moves, Rates(by_broker={2: 14.0}), assumed_size=100)
     assert (moved.assumed.partitions, moved.assumed.named) == (7, ("t-1", "t-2", "t-3", "t-4", "t-5"))

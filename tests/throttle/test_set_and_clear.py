@@ -485,6 +485,8 @@ def test_a_returning_broker_is_not_done_while_a_recorded_run_cannot_be_read(
     writes = desk.cluster.writes
     with pytest.raises(Refused, match="run 20260301T123000Z-6a6b28d658e6 cannot be read, and may hold this throttle"):
         desk.recover()
+    with pytest.raises(Refused, match="cannot be read, and may hold this throttle"):
+        desk.would_recover()
     assert desk.cluster.writes == writes
 
 

@@ -18,16 +18,16 @@ from kquota.settings.resource import BROKERS, TOPICS
 from kquota.terms import BrokerId
 
 SECONDS: Final = 2.0
-"""The maximum number of seconds that a TAB waits for the cluster. `KQUOTA_COMPLETE_SECONDS` overrides it with a number
-below 60.
+"""The maximum number of seconds that a TAB waits for the cluster. A number in `KQUOTA_COMPLETE_SECONDS` overrides this
+value if it is above 0 and below 60.
 """
 
 
 def run(options: CompleteOptions) -> Lines:
-    """Return the names of topics and the ids of brokers. If kquota cannot read the cluster, return the cached lines
-    with exit code 1. Without a named cluster, return no lines, also with exit code 1.
+    """Return the names of topics and the ids of brokers, and cache them.
 
-    A signal ends the process if the cluster takes longer than `SECONDS`.
+    If kquota cannot read the cluster, return the cached lines with exit code 1. Without a named cluster, return no
+    lines, also with exit code 1. A signal ends the process if the cluster takes longer than `SECONDS`.
     """
     connection = options.connection
     if not names_a_cluster(connection):

@@ -53,19 +53,19 @@ def _entities(found: Mapping[Entity, Limits]) -> list[JsonObject]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedQuotas(Answer):
-    """The quotas and, if only users were requested, their SCRAM credentials. Otherwise, `scram` is None.
-
-    `asked` is the entity that was requested by name. It is None after a request for several entities, and if values
-    were unreadable.
-    """
+    """The quotas and, if only users were requested, their SCRAM credentials."""
 
     HEADER = (*COLUMNS, "key", "value")
     INDENT = 2
 
     entities: Mapping[Entity, Limits] = key(form=_entities)
     scram: Scram | None = spread(_credentials)
+    """The SCRAM credentials, or None if they were not requested."""
     over_zookeeper: bool = hidden()
     asked: Entity | None = hidden()
+    """The entity that was requested by name. None after a request for several entities, and if values were
+    unreadable.
+    """
 
     def text(self) -> Iterator[str]:
         if self.over_zookeeper:
@@ -112,7 +112,10 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --zookeeper. Unlike Kafka's tool, kquota never prints SCRAM salts and keys."""
+    """Yield the lines of --describe over --zookeeper, one for each entity, in display order.
+
+    Unlike Kafka's tool, kquota never prints SCRAM salts and keys.
+    """
     credentials = {Entity(user=user): mechanisms for user, mechanisms in scram.items()}
     for entity in sorted({*found, *credentials}, key=Entity.order):
         pairs = [f"{mechanism}={HIDDEN}" for mechanism in credentials.get(entity, ())]
@@ -121,7 +124,9 @@ def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[st
 
 
 def entity_words(entity: Entity, kinds: Mapping[str, str] = _ZOOKEEPER, default: str = "default") -> str:
-    """Return an entity in the words of Kafka's tool, by default those of Kafka 2.8 for ZooKeeper."""
+    """Return an entity in the words of Kafka's tool. `kinds` has the word for each entity type, and `default` is the
+    word for a default entity. Without them, the words are those of Kafka 2.8 for ZooKeeper.
+    """
     return ", ".join(
         f"{default} {kinds[kind]}" if name is DEFAULT else f"{kinds[kind]} '{name}'" for kind, name in entity.parts()
     )
@@ -160,18 +165,16 @@ def _config(entry: Entry) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConfigs(Answer):
-    """Configs of resources. `everything` is True if static and default configs are included.
-
-    `absent` is the requested resource if it does not exist or, except over ZooKeeper, is a dead broker. Otherwise, it
-    is None.
-    """
+    """Configs of resources."""
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
     INDENT = 2
 
     resources: Described = key(form=_resources)
     absent: Resource | None = hidden()
+    """The requested resource if it does not exist or, except over ZooKeeper, is a dead broker. Otherwise None."""
     everything: bool = hidden()
+    """True if static and default configs are included."""
     over_zookeeper: bool = hidden()
 
     def text(self) -> Iterator[str]:
@@ -209,7 +212,9 @@ class AlteredConfigs(Answer):
 
 
 def completed(kind: str, name: Name | Every, words: str | None) -> str:
-    """Return Kafka's sentence about an altered entity. `words` are its words over ZooKeeper, otherwise None."""
+    """Return Kafka's sentence about an altered entity. `words` names the entity over ZooKeeper, and is None
+    otherwise.
+    """
     if words is not None:
         return f"Completed updating config for entity: {words}."
     if name is DEFAULT:
@@ -223,7 +228,7 @@ def absence(resource: Resource) -> str:
 
 
 def shown_value(entry: Entry) -> str:
-    """Return the value as Java prints it. `HIDDEN` replaces the value of a secret, if there is one."""
+    """Return the value as Java prints it: None as `null`. `HIDDEN` replaces the value of a secret."""
     return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
 
 
@@ -289,7 +294,7 @@ class Unwritten(Answer):
 def unwritten(
     entity: Entity | Resource, added: Mapping[str, str | float | None], deleted: tuple[str, ...]
 ) -> Unwritten:
-    """Return the answer of a dry run for one entity."""
+    """Return the answer of a dry run for one entity. In `added`, None stands for the value of a secret."""
     return Unwritten(altered=entity, added=added, deleted=deleted, closing_notes=("nothing was written",))
 
 

@@ -20,7 +20,8 @@ _WINDOW: Final = f"{SAMPLES} x {SAMPLE_MS // 1_000} s"
 
 
 def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
-    """Return the pairs under Kafka's current names, and report each replaced name on stderr.
+    """Return the pairs under Kafka's current names, and report each replaced name on stderr. `option` is the option
+    that contains the pairs.
 
     Raises Invalid for a name that has no current equivalent, and for a rate that is given under both names.
     """
@@ -30,7 +31,8 @@ def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
 
 
 def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
-    """Return the keys under Kafka's current names, and report each replaced name on stderr.
+    """Return the keys under Kafka's current names, and report each replaced name on stderr. `option` is the option
+    that contains the keys.
 
     Raises Invalid for a name that has no current equivalent, and for a key that is given under both names.
     """

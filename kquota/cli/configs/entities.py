@@ -15,13 +15,16 @@ from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 _KINDS: Final = tuple(ENTITIES)
 _CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argument"
 Named: TypeAlias = Mapping[str, Name | Every]
-"""The name of each entity type. A name is EVERY if only the type was given. Types of --entity-type are in the order of
-the command line. Types of short forms are in Kafka's order, and names come before defaults.
+"""The name of each entity type. A name is EVERY if only the type was given.
+
+Types of --entity-type are in the order of the command line. For short forms, types with names come before types with
+defaults, each in Kafka's order.
 """
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
-    """Return the entities that the options name. `short` has the values of the short forms by entity type.
+    """Return the entities that the options name. `short` has the values of the short forms by entity type. A name that
+    is `DEFAULT_NAME` means the default entity.
 
     kquota resolves host names here, but does not connect to a cluster. Raises Invalid, in Kafka's words where Kafka has
     them, for options that do not name valid entities.

@@ -46,7 +46,7 @@ def pairs(text: str) -> Mapping[str, str]:
 
 
 def pairs_in(path: Path) -> Mapping[str, str]:
-    """Read the pairs in a Java properties file.
+    """Return the pairs in a Java properties file, in the order of the file.
 
     Raises Invalid for a file that is unreadable, not valid or without configs, and for an invalid or repeated key.
     """

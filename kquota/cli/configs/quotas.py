@@ -20,7 +20,8 @@ from kquota.terms import CLIENTS, IPS, USERS
 
 
 def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tuple[str, ...]) -> QuotaChange:
-    """Return the change that the options request. `option` is the option that contains `add`.
+    """Return the change that the options request. `option` is the option that contains `add`. Prints a warning for each
+    byte rate that is probably too low.
 
     Raises Invalid for a key that is not a quota of these entities, for a missing or invalid value, and for a key that
     is both added and deleted.
@@ -37,7 +38,7 @@ def change_of(entities: Named, add: Mapping[str, str], option: str, delete: tupl
 
 
 def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str) -> Limits:
-    """Parse the limits in the pairs of `option`. Byte rates can have units.
+    """Parse the limits in the pairs of `option`. Byte rates can have units, and become bytes per second.
 
     >>> limits({"producer_byte_rate": "1MB/s", "request_percentage": "12.5"}, ["users"], "--add-config")
     {'producer_byte_rate': 1000000.0, 'request_percentage': 12.5}
@@ -71,10 +72,12 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
 
 
 def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: bool) -> AlteredQuotas | Unwritten:
-    """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing.
+    """Write the change and wait until it is visible. A dry run makes the same checks, but writes nothing. Byte rates
+    and warnings are printed on stderr.
 
-    Raises Invalid for an entity that cannot have a quota on this connection, and Refused for a key that the brokers are
-    too old for. Raises Unseen if the change does not become visible in time.
+    Raises Invalid for an entity that cannot have a quota on this connection. Raises Refused for a key that the brokers
+    are too old for, and for a change that the cluster refuses. Raises Unreachable if the cluster does not answer, and
+    Unseen if the change does not become visible in time.
     """
     if change.add:
         world.must_carry(at, change.entity)
@@ -99,7 +102,11 @@ def sentence(at: world.Where, entities: Named, entity: Entity) -> str:
 
 
 def describe(at: world.Where, entities: Named) -> DescribedQuotas:
-    """Return the quotas of the named entities and, if only users are named, their SCRAM credentials."""
+    """Return the quotas of the named entities and, if only users are named, their SCRAM credentials.
+
+    Values that cannot be read become warnings. Raises Unreachable if the cluster does not answer, and Refused if it
+    refuses the request.
+    """
     wanted = Filter(user=entities.get(USERS), client_id=entities.get(CLIENTS), ip=entities.get(IPS))
     unreadable: list[str] = []
     scram: Scram | None = None

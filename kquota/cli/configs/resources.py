@@ -32,10 +32,12 @@ from kquota.terms import BYTE_RATES, Default
 def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, everything: bool) -> DescribedConfigs:
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
-    `everything` adds static and default configs. If `name` is None and some brokers do not answer, kquota reports
-    errors and still shows the configs of the other brokers. Raises Refused for a kind of resource that the brokers are
-    too old for, and for a broker whose configs the controllers cannot show. With `everything`, also raises Refused for
-    a missing topic and a dead broker.
+    `everything` adds static and default configs. If `name` is None and some brokers do not answer, the answer has their
+    errors, exit code 1, and the configs of the other brokers.
+
+    Raises Refused for a kind of resource that the brokers are too old for, and for a broker whose configs the
+    controllers cannot show. With `everything`, also raises Refused for a missing topic and a dead broker. Raises
+    Unreachable if the cluster does not answer.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -72,7 +74,8 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
     """Describe one resource. Return {} for a missing group or subscription, for which brokers report only defaults.
 
-    If the resources cannot be `listed`, because controllers do not list them, a missing one counts as existing.
+    Controllers do not list groups and subscriptions. If `listed` is false for this reason, a missing one counts as
+    existing.
     """
     found = configs.describe([resource])
     named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)
@@ -84,13 +87,15 @@ def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Describe
 def alter(
     at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
 ) -> AlteredConfigs | Unwritten:
-    """Set and delete configs of one resource, and wait until the change is visible. Warnings go to stderr.
+    """Set and delete configs of one resource, and wait until the change is visible. Rates and warnings go to stderr.
 
     kquota does not wait if the controllers cannot show the configs of the broker. A dry run makes the same checks, but
-    writes nothing. Raises Invalid for an empty throttled replica list and for a config that this resource or connection
-    does not accept. Raises Refused for a missing topic, an unknown logger, and a dead broker that this connection
-    cannot change. Also raises Refused for a kind of resource that the brokers are too old for, and for a value that
-    they ignore. Raises Unseen if the change does not become visible in time.
+    writes nothing.
+
+    Raises Invalid for an empty throttled replica list and for a config that this resource or connection does not
+    accept. Raises Refused for a missing topic, an unknown logger, and a dead broker that this connection cannot change.
+    Also raises Refused for a kind of resource that the brokers are too old for, and for a value that they ignore.
+    Raises Unreachable if the cluster does not answer, and Unseen if the change does not become visible in time.
     """
     try:
         return _altered(at, resource, add, delete, dry_run=dry_run)
@@ -137,9 +142,10 @@ def _altered(
 
 
 def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | None:
-    """Return the release of the brokers, or None over controllers.
+    """Return the release of the brokers, or None if it is unknown. Over controllers, it counts as unknown.
 
-    Controllers support fewer requests than brokers, so their release would look older than it is.
+    kquota derives a release from the supported requests. Controllers support fewer requests than brokers, so their
+    release would look older than it is.
     """
     return None if world.only_controllers(at) else configs.release()
 

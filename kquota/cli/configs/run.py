@@ -28,8 +28,11 @@ _SCRAM: Final = re.compile(r"(?:^|,)\s*SCRAM-", re.IGNORECASE)
 
 
 def run(options: ConfigsOptions) -> Answer:
-    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that are not valid or cannot
-    be combined. Raises Unknown if a change does not become visible in time.
+    """Describe the entities, or write the change and wait until it is visible.
+
+    Raises Invalid, in Kafka's words where Kafka has them, for options that are not valid or cannot be combined. Raises
+    Refused if a check or the cluster refuses the change, and Unreachable if the cluster does not answer. Raises Unknown
+    if the change does not become visible in time.
     """
     actions.action(options, ("describe", "alter"))
     short = {kind: getattr(options, row.short.replace("-", "_")) for kind, row in ENTITIES.items()}

@@ -38,14 +38,14 @@ _HOW: Final = "Give --password-file FILE (`-` for stdin), or run the command in 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramRequest:
-    """The credentials that the options request: iterations by mechanism, and mechanisms to delete.
-
-    `password` is the password in --add-config-file, or None.
-    """
+    """The credentials that the options request."""
 
     iterations: Mapping[str, int]
+    """The number of iterations of each credential to set, by mechanism."""
     delete: tuple[str, ...]
+    """The mechanisms whose credentials are deleted."""
     password: str | None = field(repr=False)
+    """The password in --add-config-file, or None."""
 
 
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
@@ -91,10 +91,11 @@ def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]
 def alter(
     at: world.Where, entities: Named, asked: ScramRequest, password_file: Path | None, *, dry_run: bool
 ) -> AlteredQuotas | Unwritten:
-    """Write the credentials and wait until they are visible. A dry run writes nothing and asks for no password.
+    """Write the credentials and wait until they are visible. If no file has the password, ask for it on the terminal.
 
-    Raises Invalid if there is no usable password, Refused if this connection cannot write credentials, and Unseen if
-    the change does not become visible in time.
+    A dry run writes nothing and asks for no password. Raises Invalid if there is no usable password, and Refused if
+    this connection cannot write credentials. Raises Unreachable if the cluster does not answer, and Unseen if the
+    change does not become visible in time.
     """
     user = str(entities[USERS])
     entity = Entity(user=user)
@@ -137,8 +138,9 @@ def _given(asked: ScramRequest, file: Path | None) -> str | None:
 
 
 def password_in(file: Path) -> str:
-    """Read a password from a file with one line, or from standard input (`-`). Raises Invalid for more than one line
-    and for a password that is not valid.
+    """Return the password in a file with one line, or on standard input (`-`).
+
+    Raises Invalid for a file that cannot be read, for more than one line, and for a password that is not valid.
     """
     text, name = text_file.read(file, "a file with the password on one line")
     password = text.removesuffix("\n").removesuffix("\r")
@@ -158,5 +160,5 @@ def _typed(user: str) -> str:
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")
     must_be_a_password(password)
     if getpass.getpass("kquota: repeat the password: ") != password:
-        raise Invalid("the two passwords differ. Nothing was written")
+        raise Invalid("the two passwords differ. Nothing was written. Run the command again")
     return password

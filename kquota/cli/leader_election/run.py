@@ -34,15 +34,15 @@ def _partitions(results: Mapping[TopicPartition, tuple[str, str | None]]) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionAnswer(Answer):
-    """The result for each partition, sorted: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`.
-
-    `results` has the result of each partition, with the reason for `failed`, otherwise None. `lines` are the text
-    output.
-    """
+    """The results of the elections. In JSON, the partitions are sorted."""
 
     election_type: str
     results: Mapping[TopicPartition, tuple[str, str | None]] = key("partitions", _partitions)
+    """The result of each partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`. The
+    second value is the reason for `failed`, otherwise None.
+    """
     lines: tuple[str, ...] = hidden()
+    """The text output."""
 
     def text(self) -> Iterable[str]:
         return self.lines
@@ -118,8 +118,8 @@ def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAn
     """Elect the leaders, and yield the results. A dry run only yields the planned elections.
 
     Raises Invalid for a missing option and for options that cannot be combined, with Kafka's message if Kafka has one.
-    Raises Refused for a partition that does not exist. After an error during the elections, yields the results so far,
-    and then raises the error.
+    Raises Refused for a partition that does not exist, and Unreachable if the brokers do not answer. After an error
+    during the elections, yields the results so far, and then raises the error.
     """
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)

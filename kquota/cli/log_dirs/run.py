@@ -58,15 +58,13 @@ def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirsShown(Answer):
-    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions are sorted.
-
-    `brokers` has each broker with its log dirs. The list is empty if the broker reported no log dir.
-    """
+    """The JSON of kafka-log-dirs, field by field as in Kafka 4.3.1. Brokers, log dirs and partitions are sorted."""
 
     VERSION = None
     SEPARATORS = (",", ":")
 
     brokers: Sequence[tuple[BrokerId, list[LogDir]]] = key(form=each(_broker))
+    """Each broker with its log dirs. The list is empty if the broker reported no log dir."""
     version: int = 1
 
     def text(self) -> Iterator[str]:
@@ -78,10 +76,12 @@ class LogDirsShown(Answer):
 
 
 def run(options: LogDirsOptions) -> Answer:
-    """Return the sizes, the path of the new snapshot, or the paths of compacted snapshots that can be deleted.
+    """Return the sizes, or write a snapshot and return its path, or compact snapshots and return the paths of those
+    that can be deleted.
 
-    Raises Invalid unless exactly one action is given, and for an option that the action does not accept. Raises Refused
-    for an unknown broker.
+    Raises Invalid unless exactly one action is given, for an option that the action does not accept, and for an
+    unusable folder. Raises Refused for an unknown broker, and for a snapshot that exists or cannot be written. Raises
+    Unreachable if a broker does not answer. For `--compact`, also raises the errors of `compacted`.
     """
     if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
         raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
@@ -103,7 +103,7 @@ def run(options: LogDirsOptions) -> Answer:
 
 
 def sizes(brokers: Collection[BrokerId], log_dirs: Iterable[LogDir]) -> LogDirsShown:
-    """Return the answer to --describe."""
+    """Return the answer to --describe: each of `brokers`, in ascending order, with its log dirs."""
     of_broker: dict[BrokerId, list[LogDir]] = {broker: [] for broker in sorted(brokers)}
     for found in log_dirs:
         of_broker[found.broker].append(found)
@@ -135,10 +135,12 @@ def _existing(cluster: LogDirs, wanted: Sequence[BrokerId] | None) -> list[Broke
 
 
 def compacted(directory: Path, engine: Engine) -> Lines:
-    """Compact the new snapshots in `directory`, and return all snapshots that can be deleted.
+    """Compact the new snapshots in `directory` with Spark, and return the paths of all snapshots that can be deleted.
 
-    Raises Invalid for a folder that does not exist or contains no snapshot, Refused for a damaged snapshot, and Busy if
-    another kquota is compacting the folder.
+    A snapshot that is older than the compacted ones is left out with a warning. Raises Invalid for a folder that does
+    not exist or contains no snapshot, and for a damaged snapshot. Raises Refused if Spark is missing or fails, or if
+    the folder cannot be written. Raises Incomplete if a power failure could still remove the compacted snapshots, and
+    Busy if another kquota is compacting the folder.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: the folder does not exist")

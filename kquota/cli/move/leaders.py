@@ -26,18 +26,16 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadersElected(Part):
-    """Results of the preferred leader elections. For the partitions in `not_sent`, kquota requested no election, or the
-    brokers refused or did not answer the request.
-
-    `error` is the reason why kquota stopped early, or None. kquota prints the result of the move in either case.
-    `batch` is the largest number of partitions in one election.
-    """
+    """The results of the preferred leader elections. Partitions are sorted."""
 
     elected: tuple[TopicPartition, ...]
     failed: tuple[TopicPartition, ...]
     not_sent: tuple[TopicPartition, ...]
+    """The partitions for which kquota requested no election, or the brokers refused or did not answer the request."""
     error: str | None = hidden(default=None)
+    """The reason why kquota stopped early, or None. kquota prints the result of the move in either case."""
     batch: int = hidden()
+    """The largest number of partitions in one election."""
 
     @property
     def complete(self) -> bool:
@@ -59,8 +57,10 @@ class LeadersElected(Part):
 
 
 def elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
-    """Elect the preferred leaders of the plan's partitions, in batches of at most `size`. An error is not raised, but
-    becomes the `error` of the result.
+    """Elect the preferred leaders of the plan's partitions, in batches of at most `size`. Waits between two batches
+    until the cluster is healthy (see `BatchRules.settle`).
+
+    A KquotaError is not raised. Its message becomes the `error` of the result.
     """
     results, rules, wrong = ElectionResults(), BatchRules(size=size), None
     try:

@@ -43,7 +43,9 @@ def log_dir_settings(connection: Connection, works: Iterable[LogDirWork]) -> wor
 
 
 def paced(work: LogDirWork, throttle: int | None, settings: world.BrokerSettings) -> LogDirPace:
-    """Return the pace under `throttle`, in bytes per second. None means the throttle that is set on the broker."""
+    """Return the pace under `throttle`, in bytes per second. If `throttle` is None, use the throttle that is set on the
+    broker. A broker that is missing in `settings` has no known throttle.
+    """
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,

@@ -33,18 +33,17 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecovered(Part):
-    """A run that was continued or undone, with its verification or the answer of a dry run.
-
-    `started` has the partitions whose moves this command started, and is empty in a dry run.
-
-    `elections` is None without `--elect-leaders`, in a dry run, and if a replica is not back yet.
-    """
+    """A run that was continued or undone."""
 
     run: str
+    """The id of the run."""
     started: tuple[TopicPartition, ...]
+    """The partitions whose moves this command started. Empty in a dry run."""
     version: int = 1
     outcome: Verified | WouldExecute = spread()
+    """The verification of the run, or the answer of a dry run."""
     elections: LeadersElected | None = None
+    """The leader elections. None without `--elect-leaders`, in a dry run, and if a replica is not back yet."""
     aborting: bool = hidden()
 
     @property
@@ -56,7 +55,7 @@ class RunRecovered(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(Answer):
-    """The result for each run. For an abort, the result describes the rollback."""
+    """The result for each selected run. For an abort, the result describes the rollback."""
 
     runs: tuple[RunRecovered, ...]
 
@@ -73,7 +72,8 @@ def resume(options: ResumeOptions) -> Recovered:
 
     Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
     terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
-    confirm a takeover. Raises Conflict for a run that was not shown before the confirmation.
+    confirm a takeover. Raises Conflict for a run that was not shown before the confirmation. Raises Busy if another
+    kquota holds the lock, and Unreachable if the cluster does not answer.
     """
     return _recover(world.where(options.connection), options, "resume")
 
@@ -84,7 +84,8 @@ def abort(options: AbortOptions) -> Recovered:
     Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
     with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
     Refused if the selected run is not open, if a check fails, or if the operator does not confirm. Raises Conflict for
-    a run that was not shown before the confirmation.
+    a run that was not shown before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if
+    the cluster does not answer.
     """
     at = world.where(options.connection)
     if not options.elect_leaders:
@@ -224,9 +225,10 @@ def _checked_waves(
 ) -> Iterator[tuple[Prepared, Callable[[], str | None]]]:
     """Yield the prepared run, and a function that returns the reason why no further wave may start, or None.
 
-    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. If it is bad, the
-    run submits nothing at first. With `force`, which `--gone` implies, partitions that are already unhealthy do not
-    count. An undo is never held back, and neither is a run over ZooKeeper.
+    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. If partitions
+    outside the plan are unhealthy, the run submits no further move at first. With `force`, which `--gone` implies,
+    partitions that are already unhealthy do not count. For an undo and over ZooKeeper, the function always returns
+    None.
     """
     if run.aborting or run.limits == UNLIMITED or at.zookeeper is not None:
         yield prepared, lambda: None

@@ -28,18 +28,18 @@ def _writer(owner: Owner | None) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """An open run. `done` is the number of its partitions that are in place, and `record` is where it is recorded.
-
-    `view` is None if the reading of the moves does not contain the run. `running_here` is true if the process that
-    began the run is known to run on this host.
-    """
+    """An open run."""
 
     of: Run
     state: RunState
     done: int
+    """The number of partitions of the run that are in place."""
     record: str
+    """The place where the run is recorded."""
     view: WatchedMoveView | None
+    """None if the reading of the moves does not contain the run."""
     running_here: bool
+    """True if the process that began the run is known to run on this host."""
 
     @property
     def least_seconds(self) -> float | None:
@@ -104,18 +104,22 @@ class OpenRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRuns(Answer):
-    """The open runs with moves, oldest first, and the command that is writing, or None."""
+    """The open runs with moves."""
 
     runs: tuple[OpenRun, ...] = key(form=each(OpenRun.document))
+    """The runs, oldest first."""
     writer: str | None
+    """The command that holds the lock, as text. None if no such command is known."""
 
     def text(self) -> Iterator[str]:
         for run in self.runs:
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield a warning with the next command for each ended run, and for each run with moves that are not submitted,
-        unless a command is writing. A run of a command that is alive on this host is only between two waves.
+        """Yield a warning with the next command for each ended run, and for each run with moves that are not submitted.
+
+        Yield nothing while another command holds the lock. A run with moves that are not submitted gets no warning
+        while its command runs on this host, because the run is only between two waves.
         """
         for one in () if self.writer is not None else self.runs:
             run = one.of
@@ -135,7 +139,11 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Return the open runs. The exit code is 8 if a run of a move is open or some runs cannot be read, otherwise 0."""
+    """Return the open runs. The exit code is 8 if a run of a move is open or some recorded runs cannot be read,
+    otherwise 0.
+
+    Raises Unreachable if the cluster does not answer, and Refused if a journal of this host cannot be read.
+    """
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         every = runs.unfinished()
         # Read the lock before the cluster. A command holds the lock from the record of a run until its first wave is
@@ -162,7 +170,7 @@ def run(options: MoveStatusOptions) -> OpenRuns:
         none = "no run of a move is open" if held else "no run is open"
         notes = [] if shown else [none, *world.unseen(runs.alone)]
     if writer is not None:
-        notes.append(f"{writer} is writing")
+        notes.append(f"{writer} is writing to this cluster")
     if held:
         runs_hold = agreeing(len(held), "run", "without a move holds a throttle", "without a move hold throttles")
         notes.append(f"{runs_hold} ({', '.join(held)}). See the throttles with {suggested('throttle show')}")

@@ -19,7 +19,7 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
     """Watch a plan, a run, or every move. Yields the answers of `readings`.
 
     Raises Invalid for a plan together with a run, and for an invalid plan or interval. Raises Refused if no open run of
-    a move has the given id.
+    a move has the given id. Raises Unreachable if the cluster does not answer.
     """
     interval = interval_seconds(options.interval)
     if options.plan is not None and options.run is not None:

@@ -24,26 +24,30 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The minimum number of seconds between two changes. Before the next change, the throughput of a whole quota window
-(11 s) must show the effect of the last one.
+"""The minimum number of seconds between two changes. The effect of a change is visible only in the throughput of a
+whole quota window (11 s).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceRules:
-    """The parsed options. Exactly one of `end`, `days` and `protects` is set. `max_latency` (in seconds) and
-    `exporters` are None if they are not given.
-    """
+    """The parsed options. Exactly one of `end`, `days` and `protects` is set."""
 
     bounds: RateBounds
+    """The rates of `--min-rate` and `--max-rate`, or None for each that is not given."""
     end: datetime | None
+    """The time of `--deadline`."""
     days: DayPlan | None
+    """The throttles of `--between`."""
     protects: bool
+    """True with `--protect`."""
     max_latency: float | None
+    """The latency of `--max-latency` in seconds, or None if it is not given."""
     exporters: world.UsageReader | None
+    """The reader of the brokers' metrics, or None without `--protect` or without an address of the metrics."""
 
     def up_to(self, throttle: ByteRate | None) -> PaceRules:
-        """Return the rules. If `--protect` is given without `--max-rate`, `throttle` becomes the highest rate."""
+        """Return the rules. If `--protect` is given without `--max-rate`, `throttle` becomes the highest throttle."""
         if not self.protects or self.bounds.high is not None:
             return self
         return replace(self, bounds=replace(self.bounds, high=throttle))
@@ -120,7 +124,8 @@ def following(
 ) -> Iterator[MovePace]:
     """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    With `rules.protects`, raises Invalid over ZooKeeper, and if the lowest throttle is not below the highest one.
+    With `rules.protects`, raises the errors of `protection.protecting`. In this case, it also raises Invalid if the
+    lowest throttle is not below the highest one.
     """
     if not rules.protects:
         yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
@@ -167,16 +172,14 @@ def _moment(text: str, now: datetime) -> datetime:
 
 @dataclass(slots=True, kw_only=True)
 class DuePace:
-    """Implements `MovePace`: sets the throttle that meets a deadline, or the throttle for the time of day.
-
-    `changed` is the monotonic time of the last change in seconds, or None if there was no change.
-    """
+    """Implements `MovePace`: sets the throttle that meets a deadline, or the throttle for the time of day."""
 
     setter: RateSetter
     rules: PaceRules
     runs: Runs
     clock: Clock
     changed: float | None = None
+    """The monotonic time of the last change in seconds, or None if there was no change."""
     interval: float = 5.0
 
     def after(self, found: Observed) -> None:

@@ -64,15 +64,15 @@ def bounds_of(rate: ByteRate | None, bounds: RateBounds) -> tuple[ByteRate, Byte
 
 @dataclass(slots=True)
 class ScratchRemoval:
-    """The removal of the scratch topic at the end. `code` is 1 if the removal failed, otherwise 0.
+    """The result of removing the scratch topic. `code` is 1 if the removal failed, otherwise 0.
 
-    A failed removal does not hide the result of the command.
+    After a failed removal, the command still returns its answer.
     """
 
     code: int = DONE
 
     def failed(self, error: KquotaError) -> None:
-        """Print why the scratch topic could not be removed."""
+        """Set `code` to 1, and print why the scratch topic could not be removed."""
         self.code = FAILED
         later = f". After the end time in the name of a topic, {suggested('quota probe --clean-up')} removes it"
         if isinstance(error, Incomplete):
@@ -98,7 +98,8 @@ def protecting(
     `max_latency` is the limit in seconds, or None if a measured baseline gives the limit. With `fresh`, no copy has
     begun, so the lowest throttle needs no time to take effect.
 
-    Raises Invalid over ZooKeeper.
+    Raises Invalid over ZooKeeper, and Unreachable if the cluster does not answer. Also raises the errors of
+    `measuring`.
     """
     low, high = bounds
     at = world.where(setter.connection)
@@ -149,7 +150,8 @@ class _Background(Generic[_Found]):
     began: float = -math.inf
 
     def new(self) -> _Found | None:
-        """Return the result of the reading that has ended since the last call, if any. Begin the next one if it is due.
+        """Return the result of the reading that has ended since the last call, or None. Begin the next reading if it is
+        due.
 
         Raises the error of `read`.
         """
@@ -195,12 +197,7 @@ def _times(exporters: world.UsageReader) -> tuple[list[BrokerTimes], str | None]
 
 @dataclass(slots=True, kw_only=True)
 class ProtectedPace:
-    """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast.
-
-    `since` is the monotonic time at which the current window began, in seconds. `in_sync` has the last known in-sync
-    replicas. `unreported` is the reason why the metrics are incomplete, or None. `reported` has the reasons that were
-    printed since the last change of the throttle. `unread` is true if a note about unread groups was printed.
-    """
+    """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast."""
 
     setter: RateSetter
     runs: Runs
@@ -208,12 +205,18 @@ class ProtectedPace:
     clock: Clock
     state: Protection
     since: float
+    """The monotonic time at which the current window began, in seconds."""
     lags: _Background[OffsetsReading | KquotaError]
     reports: _Background[tuple[list[BrokerTimes], str | None]] | None
+    """The readings of the exporters, or None without exporters."""
     unreported: str | None = None
+    """The reason why the metrics are incomplete, or None if they are complete."""
     unread: bool = False
+    """True if a note about consumer groups that cannot be read was printed."""
     reported: set[Pressure] = field(default_factory=set)
+    """The reasons that were printed since the last change of the throttle."""
     in_sync: dict[TopicPartition, Replicas] = field(default_factory=dict)
+    """The last known in-sync replicas of each partition."""
     interval: float = _READ_SECONDS
 
     def wait(self, seconds: float) -> None:
@@ -267,7 +270,8 @@ class ProtectedPace:
             brokers = counted(found.unlisted, "broker")
             why = f"--protect does not see all consumer groups, because {brokers} did not list them"
         elif found is not None and found.unread:
-            why = f"--protect does not see the lag of {counted(found.unread, 'consumer group')}"
+            groups = counted(found.unread, "consumer group")
+            why = f"--protect does not see the lag of {groups}, because their offsets could not be read"
         if why is not None and not self.unread:
             self.unread = True
             say(why)

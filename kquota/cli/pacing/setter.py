@@ -42,27 +42,28 @@ class MovePace(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Wait for `seconds` before the next reading, or longer if the pace takes measurements in the meantime."""
+        """Wait for `seconds` before the next reading, or longer if the pace measures clients in the meantime."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSetter:
-    """Sets the throttle of an open run, as `throttle set --run` does. `reason` is the text of `--reason`, if given.
-
-    With `force`, kquota does not check whether the copies can catch up under the new throttle.
-    """
+    """Sets the throttle of an open run, as `throttle set --run` does."""
 
     connection: Connection
     state_dir: Path | None
+    """The folder of the journals, or None for the user's XDG state folder."""
     reason: str | None
+    """The text of `--reason`, or None if it is not given."""
     force: bool
+    """If True, kquota does not check whether the copies can catch up under the new throttle."""
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
-        """Set the throttle of a run that has one, record `why` (cut if it is too long), and report the change with
+        """Set the throttle of a run that has one, record `why` as the reason, and print the change, followed by
         `detail`.
 
-        Return True. If the change fails, or if its effect is unknown, warn and return False.
+        A `why` that is too long for the record is cut. Return True. If the change fails, or if its effect is unknown,
+        print a warning and return False.
         """
         before, now = human_rates(run.rate or wanted, wanted)
         asked = SetOptions(
@@ -77,17 +78,19 @@ class RateSetter:
         try:
             in_turn(lambda: setting.run(asked))
         except (Busy, Refused, Unreachable) as error:
-            world.warn(f"the throttle stays at {before}: {worded(error)}")
+            world.warn(f"run {run.id}: the throttle stays at {before}: {worded(error)}")
             return False
         except (Conflict, Unknown) as error:
-            world.warn(f"brokers may still use the throttle {before}: {worded(error)}")
+            world.warn(f"run {run.id}: brokers may still use the throttle {before}: {worded(error)}")
             return False
         say(f"run {run.id}: the throttle is now {now}, was {before}{detail}")
         return True
 
 
 def throttled(runs: Runs, run: str | None) -> Run | None:
-    """Return the run with this id if the run is open, has a throttle, and is not paused, otherwise None."""
+    """Return the run with this id if the run is open, has a throttle, and is not paused, otherwise None. Raises Refused
+    if a journal cannot be read.
+    """
     found = next((one for one in runs.unfinished() if one.id == run), None)
     return None if found is None or found.rate is None or found.paused else found
 
@@ -96,7 +99,8 @@ def in_turn(work: Callable[[], _Result]) -> _Result:
     """Do the work, and try again while another command holds the lock. Usually the other command is `move run`, which
     holds the lock only while it writes.
 
-    Raises Busy after `_TURN_SECONDS`.
+    Raises Busy if the other command still holds the lock after `_TURN_SECONDS` seconds. Also raises the errors of
+    `work`.
     """
     timer = clock.SystemClock()
     deadline = timer.monotonic() + _TURN_SECONDS
@@ -126,7 +130,7 @@ class PacedWatch:
 
 @dataclass(frozen=True, slots=True)
 class PacedClock:
-    """A clock whose `sleep` is the wait of a `MovePace`, because the pace may take measurements in the meantime."""
+    """A clock whose `sleep` is the wait of a `MovePace`, because the pace may measure clients in the meantime."""
 
     clock: Clock
     pace: MovePace

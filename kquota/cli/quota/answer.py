@@ -69,14 +69,16 @@ def change_lines(one: Replacement | Throttling) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed(Answer):
-    """The changes that a document makes. `change` is their hash. `protected` has the entities that --prune keeps."""
+    """The changes that a document makes."""
 
     HEADER = (*(kind[:-1] for kind in _KINDS), "key", "old", "new")
     INDENT = 2
 
     change: str
+    """The hash of the changes."""
     changes: Sequence[Replacement | Throttling] = key(form=each(_change))
     protected: tuple[Entity, ...]
+    """The entities that --prune keeps although `owns:` covers them."""
 
     def text(self) -> Iterator[str]:
         for one in self.changes:
@@ -162,18 +164,20 @@ def _undone(reasons: Mapping[Entity | Resource, str]) -> list[JsonObject]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied(Answer):
-    """The changed entities, and in `undone` the entities that were not changed or may not have been changed.
-
-    `confirmed` is True if the operator already saw the changes at the prompt. The text then does not repeat them.
-    """
+    """The changes that `apply` made."""
 
     INDENT = 2
 
     change: str
+    """The hash of all changes of the document, including those that were not made."""
     changes: Sequence[Replacement | Throttling] = key(form=each(_change))
+    """The changes that were made."""
     undone: Mapping[Entity | Resource, str] = key(form=_undone)
+    """The reason for each entity that was not changed or may not have been changed."""
     protected: tuple[Entity, ...]
+    """The entities that --prune keeps although `owns:` covers them."""
     confirmed: bool = hidden(default=False)
+    """True if the operator already saw the changes at the prompt. The text then does not repeat them."""
 
     def text(self) -> Iterator[str]:
         if self.confirmed:
@@ -185,7 +189,7 @@ class Applied(Answer):
 
 
 def unsent(found: Difference) -> Unsent:
-    """Return the answer of `apply` if nothing is sent."""
+    """Return the answer of `apply` if nothing is sent, because of --dry-run or because nothing would change."""
     return Unsent(change=found.hash, changes=found.changes, protected=found.kept, closing_notes=summary(found))
 
 

@@ -32,14 +32,16 @@ class QuotaCluster:
 
     quotas: Principals
     configs: Configs | None
+    """None if the configs were not requested."""
 
 
 @contextmanager
 def opened(
     connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
 ) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster. `unreadable` receives a message for each quota that cannot be read. By default,
-    kquota prints the message on stderr.
+    """Open a connection to the cluster. Raises Unreachable if the cluster does not answer.
+
+    `unreadable` receives a message for each quota that cannot be read. By default, kquota prints the message on stderr.
     """
     at = world.where(connection)
     with world.quotas(at, unreadable) as quotas, world.configs(at) if with_configs else nullcontext() as configs:
@@ -47,10 +49,12 @@ def opened(
 
 
 def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> Document:
-    """Read the document in a file. Entries in the format of another tool that kquota cannot use cause warnings.
+    """Read the document in a file. Print a warning for each entry of another tool's format that kquota cannot use, and
+    for a name that is easily confused with a default.
 
-    Raises Invalid for a format that kquota does not read, for a document that cannot be read or is not valid, for an IP
-    entity that is not an address or a resolvable host, and for `prune` without `owns:` in the document.
+    Raises Invalid for a format that kquota does not read, and for a document that cannot be read or is not valid.
+    Raises Invalid for an IP entity that is neither an address nor a resolvable host. Raises Invalid for `prune` with
+    the format of another tool or without `owns:` in the document.
     """
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")
@@ -82,7 +86,7 @@ def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Differen
     """Return the changes that the document makes.
 
     Raises Invalid for a name that this connection cannot carry. Raises Refused for a change of a protected entity, and
-    for the throttles of a missing topic or a dead broker.
+    for the throttles of a missing topic or a dead broker. Raises Unreachable if the cluster does not answer.
     """
     cluster.quotas.must_carry(wanted.limits)
     held = {} if cluster.configs is None else _throttles_of(cluster.configs, wanted.throttles)

@@ -97,10 +97,11 @@ class Explained(Answer):
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Run the command.
+    """Explain the limits of a client, an IP or both. With --all, check all quotas instead (exit code as for
+    `findings`).
 
-    Raises Invalid without a client, an IP or --all, for --all together with a client or an IP, for an empty user, and
-    for an invalid IP.
+    Raises Invalid if the options name no client and no IP and --all is not given, and if --all is given with a client
+    or an IP. Raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:

@@ -25,31 +25,33 @@ from kquota.quota.precedence import QuotasByEntity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFindingShown(Part):
-    """A finding of `kquota.quota.finding`, with the commands that carry out `do`.
-
-    `value` is the affected limit, or None if the finding concerns no limit. `entity` and `key` are as in
-    `QuotaFinding`.
-    """
+    """A `QuotaFinding`, with the affected limit and the commands to run."""
 
     rule: str
     entity: Entity | None
+    """None if the finding is about the brokers, or about something that kquota could not read."""
     key: str | None
+    """The quota key, or None if the finding is not about one key."""
     value: float | None
+    """The affected limit, or None if the finding concerns no limit."""
     what: str
     why: str
     do: str
     commands: tuple[str, ...]
+    """The commands that carry out `do`, in order. Empty if only a person can decide what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Answer):
-    """Mistakes, and limits without effect. `limits` and `entities` are the numbers of checked limits and entities."""
+    """Mistakes, and limits without effect."""
 
     HEADER = ("rule", *COLUMNS, "key", "value", "what", "why", "do", "commands")
     INDENT = 2
 
     entities: int
+    """The number of entities that were checked."""
     limits: int
+    """The number of limits that were checked."""
     findings: tuple[QuotaFindingShown, ...]
 
     def text(self) -> Iterator[str]:

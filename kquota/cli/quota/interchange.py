@@ -40,7 +40,9 @@ def exported(document: Document, form: QuotaFormat) -> Lines:
 
 
 def reader(form: QuotaFormat) -> Callable[[str, str], Document]:
-    """Return the parser of a format. Raises Invalid for a format that kquota only writes."""
+    """Return the parser of a format, which takes the text and the name of a document. Raises Invalid for a format that
+    kquota only writes.
+    """
     if form not in READERS:
         raise Invalid(
             f"--format {form}: kquota writes this format but does not read it, because only Terraform can evaluate it. "

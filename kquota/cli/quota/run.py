@@ -47,7 +47,8 @@ _PIPED: Final = "QUOTAS.yaml"
 def export(options: ExportOptions) -> Answer:
     """Export all quotas, with warnings about unreadable quotas and about quotas that the format cannot hold.
 
-    Raises Invalid for options that do not apply to a format of another tool.
+    The exit code is 8 if the format of another tool cannot hold a quota, otherwise 0. Raises Invalid for options that
+    do not apply to such a format. Raises Unreachable if the cluster does not answer.
     """
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:
@@ -69,7 +70,10 @@ def export(options: ExportOptions) -> Answer:
 
 
 def diff(options: DiffOptions) -> Reviewed:
-    """Return the changes that the document makes. Raises the errors of `read`, `compare` and `warn_of`."""
+    """Return the changes that the document makes. The exit code is 8 if something would change, otherwise 0.
+
+    Raises the errors of `read`, `opened`, `compare` and `warn_of`.
+    """
     document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)
@@ -78,11 +82,12 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Apply the document, or only return the changes with --dry-run.
+    """Apply the document, or only return the changes with --dry-run. The exit code is 1 if an entity was not changed or
+    may not have been changed.
 
     Raises Refused if the change does not have the hash of --change, or is not confirmed. Raises Invalid for an invalid
     hash, and if there is no terminal for the confirmation. Raises Conflict if the quotas changed before the
-    confirmation. Also raises the errors of `read`, `compare` and `warn_of`.
+    confirmation. Also raises the errors of `read`, `opened`, `compare` and `warn_of`.
     """
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(

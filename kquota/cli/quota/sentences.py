@@ -59,7 +59,10 @@ _TOGETHER: Final = re.compile(r"(?<=level) (?=\d)|(?<=\d) (?=of \d)|(?<=of) (?=\
 
 
 def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
-    """Wrap a line at the same width on every terminal. Text such as `level 3 of 8` is never split."""
+    """Wrap a line at the same width on every terminal. Text such as `level 3 of 8` is never split.
+
+    `head` is the label before the first line, and `indent` begins every further line.
+    """
     lines = textwrap.wrap(
         _TOGETHER.sub("\0", printable(line)),
         width=WIDTH,

@@ -22,13 +22,18 @@ from kquota.reassign.verification import verify
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerified(Part):
-    """A run, and its verification. If its state is unknown, `why` has the reason instead."""
+    """An open run of a move, and its verification."""
 
     run: str
+    """The id of the run."""
     owner: str | None
+    """The process that began the run, as text. None if it was not recorded."""
     verified: Verified | None = spread()
+    """None if the state of the run is unknown."""
     why: str | None = None
+    """The reason why the state is unknown, or None if it is known."""
     written: bool = hidden(default=True)
+    """False if the check was read-only."""
 
     @property
     def code(self) -> int:
@@ -74,7 +79,10 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     given or another kquota holds the lock.
 
     The exit code is that of the worst run, and 1 is worse than 8. It is also 1 if the state of other recorded runs is
-    unknown. Raises Invalid if `--reassignment-json-file` or `--clear-all` is given.
+    unknown.
+
+    Raises Invalid if `--reassignment-json-file` or `--clear-all` is given. Raises Busy if another process takes over
+    the lock, and Unreachable if the cluster does not answer.
     """
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),
@@ -132,7 +140,8 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
         return RunVerified(run=name, owner=owner, verified=None, why=worded(error))
     if writes:
         past_moves.keep_look(stage, found, began)
-    shown = verified(found, tuple(remarks.of_verification(found, undoing=latest.aborting)))
+    again = "Run the same command again"
+    shown = verified(found, tuple(remarks.of_verification(found, again=again, undoing=latest.aborting)))
     return RunVerified(run=name, owner=owner, verified=shown, written=writes)
 
 

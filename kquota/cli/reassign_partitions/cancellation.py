@@ -23,8 +23,9 @@ from kquota.terms import ReplicaId, TopicPartition
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     """Stop the running moves of the plan, and restore the throttle unless `--preserve-throttles` is given.
 
-    A dry run only returns the moves to stop. Raises Invalid for an invalid plan or timeout. Without `--force`, raises
-    Refused if too few replicas would stay in sync. Also raises the errors of `cancel`.
+    A dry run only returns the moves to stop. The exit code is as for `cancelled`. Raises Invalid for an invalid plan or
+    timeout. Without `--force`, raises Refused if too few replicas would stay in sync. Raises Busy if another kquota
+    holds the lock. Also raises the errors of `cancel`.
     """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
@@ -43,7 +44,8 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
             preserve=options.preserve_throttles,
             timeout=timeout,
         )
-    return cancelled(done, (*remarks.of_missing(what), *remarks.of_cancellation(done)))
+    remarked = remarks.of_cancellation(done, options.reassignment_json_file)
+    return cancelled(done, (*remarks.of_missing(what), *remarked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,8 @@ class Cancelled(Answer):
 
 
 def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
-    """Return the answer. Its exit code is that of `log_dirs_code`, or 8 if a throttle is unknown or not restored yet.
+    """Return the answer. The exit code is 1 if a broker refused to stop a move between log dirs. Otherwise, it is 8 if
+    such a move has not stopped yet, or if a throttle is unknown or not restored yet. If nothing is left to do, it is 0.
 
     Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves.
     """

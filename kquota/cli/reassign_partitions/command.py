@@ -107,7 +107,7 @@ class ReassignOptions(WritingOptions):
             "replica-alter-log-dirs-throttle",
             "RATE",
             "Throttle rate for copies between the log dirs of a broker, for example 50MB/s. --throttle does not limit "
-            "these copies. [default: the rate of the broker]",
+            "these copies. [default: the rate that is set on the broker]",
         ),
     ] = None
     throttle_whole_topics: Annotated[

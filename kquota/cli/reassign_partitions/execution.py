@@ -30,8 +30,9 @@ from kquota.terms import ReplicaId, TopicPartition
 def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> Executed | WouldExecute:
     """Start the moves of the plan, and report where the rollback plan is recorded. A dry run only returns the changes.
 
-    Without `plan`, read the plan of the options. Raises Invalid for invalid options or an invalid plan, and Refused if
-    a check of the plan fails. Also raises the errors of `carry_out`. The exit code is that of `log_dirs_code`.
+    Without `plan`, read the plan of the options. The exit code is that of `log_dirs_code`. Raises Invalid for invalid
+    options or an invalid plan, and Refused if a check of the plan fails. Raises Busy if another kquota holds the lock.
+    Also raises the errors of `carry_out`.
     """
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan or plan_option.plan(at, options)
@@ -69,17 +70,19 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WouldExecute(Answer):
-    """The changes that `--execute` would make: the values, the moves of the first wave, and the moves between log dirs.
-
-    `later` is the number of moves after the first wave. Nothing was written.
-    """
+    """The changes that `--execute` would make. Nothing was written."""
 
     dry_run: bool = True
     changes: tuple[Change, ...]
+    """The throttle settings that would change."""
     moves: Mapping[TopicPartition, Replicas] = key(form=placed)
+    """The moves of the first wave."""
     log_dirs: Mapping[ReplicaId, str] = key(form=replica_texts)
+    """The moves between log dirs."""
     later: int
+    """The number of moves after the first wave."""
     rollback: Plan = key(form=plan_document)
+    """The plan that undoes the moves."""
 
     def text(self) -> Iterator[str]:
         yield from words.current_assignment(self.rollback).split("\n")
@@ -121,16 +124,17 @@ def _document(done: Execution) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed(Answer):
-    """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves.
-
-    `record` is the place where the run is recorded, or None without a run.
-    """
+    """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves."""
 
     run: str | None
+    """The id of the run, or None if every partition was in place."""
     record: str | None
+    """The place where the run is recorded, or None without a run."""
     throttle: ByteRate | None
+    """The throttle rate that this command set, or None if it set none."""
     done: Execution = spread(_document)
     log_dir_throttle: ByteRate | None = hidden()
+    """The rate that this command set for copies between log dirs, or None if it set none."""
 
     def text(self) -> Iterator[str]:
         yield from words.current_assignment(self.done.rollback).split("\n")

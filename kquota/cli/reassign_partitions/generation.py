@@ -37,17 +37,17 @@ _TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposed(Answer):
-    """The current and the proposed replicas of the partitions.
-
-    `move_ratio` is KIP-73's MoveRatio: the share of the cluster's partitions that would be copied.
-    """
+    """The current and the proposed replicas of the partitions."""
 
     current: Plan = key(form=plan_document)
     proposed: Plan = key(form=plan_document)
     move_ratio: float
+    """KIP-73's MoveRatio: the fraction of the cluster's partitions that would be copied, from 0 to 1."""
     partitions_to_be_moved: int
     total_partition_count: int
+    """The number of partitions in the cluster."""
     seed: int
+    """The seed that repeats this proposal."""
     warnings: tuple[str, ...]
 
     def text(self) -> Iterator[str]:
@@ -57,7 +57,8 @@ class PlanProposed(Answer):
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     """Read the replicas of the topics, and propose a plan. Nothing is written.
 
-    Raises Invalid for an invalid file or broker list, and Refused for an unknown topic or a dead broker.
+    Raises Invalid for an invalid file or broker list, and Refused for an unknown topic or a dead broker. Raises
+    Unreachable if the cluster does not answer. If only the log dirs are unknown, kquota prints a note.
     """
     brokers = broker_list(options.broker_list or "")
     # The `run` module has already refused `--generate` without a file.
@@ -173,8 +174,9 @@ def topics_to_move(path: Path) -> tuple[str, ...]:
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
     """Parse the topics in Kafka's JSON, and sort them. As in Kafka, a missing version means 1.
 
-    Raises Invalid with a message that begins with `where` (the file name or `stdin`). If the error has a position, line
-    and column or the JSON path follow.
+    Raises Invalid for other text, for an invalid or repeated topic name, and if there is no topic. The message begins
+    with `where` (the file name or `stdin`). If the error has a position, the message then has the line and the column,
+    or the JSON path.
     """
     value = strict_json.load(text, where, _TOPICS_EXAMPLE, _plain, "topics")
     if (version := value.field("version", 1)).number() != 1:

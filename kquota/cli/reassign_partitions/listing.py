@@ -44,7 +44,10 @@ class MovesShown(Answer):
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves and their runs. Without running moves, kquota does not read the record."""
+    """Read the running moves and their runs. Without running moves, kquota does not read the record.
+
+    If the record cannot be read, the answer has a warning. Raises Unreachable if the cluster does not answer.
+    """
     notes = []
     open_runs: Sequence[Run] = ()
     with move_stores.running(at) as (found, unfinished):

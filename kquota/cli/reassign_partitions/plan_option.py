@@ -19,8 +19,8 @@ _LONGEST: Final = 15
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
-    """Return the plan in the file. Raises Invalid if the file is not a plan, or if the plan has log dirs and
-    `--zookeeper` is given.
+    """Return the plan in the file, and print warnings about the plan. Raises Invalid if the file is not a plan, or if
+    the plan has log dirs and `--zookeeper` is given.
     """
     # The `run` module has already refused an action without a plan.
     found = read(options.reassignment_json_file or Path(), lambda line: say(f"warning: {line}"))

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from kquota.reassign.run import Run
 
 _SHOWN: Final = 10
-_AGAIN: Final = "Run --verify again"
 
 
 def of_execution(done: Execution, record: str | None) -> Iterator[str]:
-    """Yield the lines after `--execute`."""
+    """Yield the lines after `--execute`: the run, partitions that were already moving, and errors about log dirs.
+
+    `record` is the place where the run is recorded, or None without a run.
+    """
     if done.run is None:
         yield "every partition already has the replicas of the plan, so no move was started"
     else:
@@ -60,11 +62,20 @@ def of_missing(what: Cancellable) -> Iterator[str]:
         yield f"warning: {those} not exist ({few(what.missing, _SHOWN)}). Check the plan"
 
 
-def of_cancellation(done: Cancellation) -> Iterator[str]:
-    """Yield the lines after `--cancel`."""
+def _verify(plan: Path | None) -> str:
+    """Return the step that verifies the plan, with the whole command if the file of the plan can be read again."""
+    if (file := readable_again(plan)) is None:
+        return "Run --verify"
+    return f"Run {suggested(f'reassign-partitions --verify --reassignment-json-file {shlex.quote(file)}')}"
+
+
+def of_cancellation(done: Cancellation, plan: Path | None = None) -> Iterator[str]:
+    """Yield the lines after `--cancel`: errors about log dirs, restored values, and partitions that were not
+    changed.
+    """
     found = done.verification
     yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
-    yield from _of_restored(found, "Run --verify")
+    yield from _of_restored(found, _verify(plan))
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
         those, them = agreeing(len(ended), "partition", "has", "have"), "it" if len(ended) == 1 else "them"
         run = "RUN" if found.run is None else found.run.id
@@ -100,17 +111,19 @@ def _only_log_dirs(found: Verification) -> bool:
 def of_verification(
     found: Verification,
     *,
-    again: str = _AGAIN,
+    again: str | None = None,
     undoing: bool = False,
     preserved: bool = False,
     plan: Path | None = None,
 ) -> Iterator[str]:
     """Yield the lines after `--verify`: restored values, pending values, errors and the next step.
 
-    `again` tells the operator how to check again. With `undoing`, the verified plan is a rollback plan. With
-    `preserved`, the check did not read the runs, because `--preserve-throttles` restores nothing. `plan` is a file that
-    names the partitions, if the operator gave one.
+    `again` is the sentence about how to check again, by default with the `--verify` command of `plan`. With `undoing`,
+    the verified plan is a rollback plan. With `preserved`, the check did not read the runs, because
+    `--preserve-throttles` restores nothing. `plan` is a file that names the partitions, or None if the operator gave
+    none.
     """
+    again = again or f"{_verify(plan)} again"
     yield from _of_restored(found, again)
     count = in_place(found, undoing=undoing)
     if found.waiting:
@@ -247,7 +260,7 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves."""
+    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves. Then raise KeyboardInterrupt again."""
     try:
         yield
     except KeyboardInterrupt:

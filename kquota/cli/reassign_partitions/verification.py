@@ -30,8 +30,10 @@ def run(
     given.
 
     Without `plan`, read the plan of the options. If a run of the plan is recorded, also record the readings of `watch`.
+    The exit code is as for `verified`.
+
     Raises Invalid for an invalid plan, and for `--preserve-throttles` together with `--clear-all`. Raises Busy if the
-    check needs the lock and another kquota holds it. The exit code is as for `verified`.
+    check needs the lock and another kquota holds the lock. Raises Unreachable if the cluster does not answer.
     """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")

@@ -23,7 +23,7 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     throttle. After a dry run, or if a move between log dirs did not start, yield only the first answer.
 
     The plan is read only once, because it may come from a pipe or stdin. The commands in findings name the plan only if
-    it is a file.
+    it is a file. Raises the errors of `execution.run`, `readings` and `verification.run`.
     """
     plan, file = plan_option.plan(at, options), options.reassignment_json_file
     started = execution.run(at, options, plan)

@@ -26,18 +26,16 @@ def _created(setup: Creation | None) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordShared(Answer):
-    """The topic of the record. `create` is its setup, or None if the topic already exists.
-
-    `marker` is True if kquota also writes the znode that names the topic. In a dry run, `create` and `marker` are what
-    kquota would create and write.
-    """
+    """The topic that records the runs of all hosts. In a dry run, the fields describe what kquota would do."""
 
     ASCII = True
 
     dry_run: bool
     topic: str
     create: Creation | None = key(form=_created)
+    """The setup of the topic that kquota created, or None if the topic already existed."""
     marker: bool
+    """True if kquota also wrote the znode that names the topic."""
 
     def text(self) -> Iterator[str]:
         if self.create is None:
@@ -54,8 +52,9 @@ def share(options: ShareOptions) -> RecordShared:
     """Create the topic, or check an existing topic, and record the open runs of this host in the topic. A dry run only
     checks.
 
-    Raises Refused if the cluster cannot have a record, Busy while another command writes to the record, and Incomplete
-    if kquota created the topic but cannot use it.
+    Raises Invalid for --record none, and Refused if the cluster cannot have a record. Raises Busy while another command
+    writes to the record. Raises Incomplete if kquota created the topic but cannot use the topic. Raises Unreachable if
+    the cluster does not answer.
     """
     with world.record(options.connection, options.state_dir) as at:
         wanted = at.plan()
@@ -130,7 +129,11 @@ class RecordStatus(Answer):
 
 
 def status(options: StatusOptions) -> RecordStatus:
-    """Read the state of the record. Raises Forbidden if this user is not allowed to see the topic."""
+    """Read the state of the record. The exit code is as for `answer`.
+
+    Raises Invalid for --record none, Forbidden if this user is not allowed to see the topic, and Unreachable if the
+    cluster does not answer.
+    """
     with world.record(options.connection, options.state_dir) as at:
         return answer(at.topic, at.condition())
 
@@ -149,9 +152,8 @@ def answer(topic: str, found: Condition | None) -> RecordStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordUnshared(Answer):
-    """The topic of the shared record. `deleted` is True if kquota deleted the topic. `marker` is True if kquota deleted
-    the znode that names the topic. In a dry run, they are True if kquota would delete the topic or the znode.
-    `forgotten` is True if this host used the topic.
+    """The topic of the shared record, and what was deleted. In a dry run, the fields describe what kquota would
+    delete.
     """
 
     ASCII = True
@@ -159,9 +161,13 @@ class RecordUnshared(Answer):
     dry_run: bool
     topic: str
     deleted: bool
+    """True if kquota deleted the topic."""
     marker: bool
+    """True if kquota deleted the znode that names the topic."""
     forgotten: bool = hidden()
+    """True if this host used the topic."""
     ended_runs: int = hidden()
+    """The number of ended runs in the topic."""
 
     def text(self) -> Iterator[str]:
         deletes, removes = ("would delete", "would remove") if self.dry_run else ("deleted", "removed")
@@ -192,11 +198,13 @@ def _asked(topic: str, removal: Removal) -> tuple[str, str]:
 
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
-    """Delete the topic.
+    """Delete the topic of the record, the znode that names the topic, and the name of the topic on this host. A dry run
+    only returns what kquota would delete.
 
     Raises Refused if a run is open or cannot be read, if the cluster has a ZooKeeper that the options do not name, or
-    if the operator does not confirm. Raises Busy while another command writes to the record. Raises Invalid if kquota
-    must ask, but there is no terminal. Raises Incomplete if it deleted the topic, but not the znode that names it.
+    if the operator does not confirm. Raises Busy while another command writes to the record. Raises Invalid for
+    --record none, and if kquota must ask but there is no terminal. Raises Incomplete if kquota deleted the topic, but
+    not the znode. Raises Unreachable if the cluster does not answer.
     """
     asks = not (options.yes or options.dry_run)
     if asks:

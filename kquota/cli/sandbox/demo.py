@@ -38,7 +38,9 @@ COMMANDS: Final[Mapping[DemoCommand, str]] = {
 
 
 def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - the command has no options
-    """Run the demo. The exit code is 8 if Kafka cannot be downloaded."""
+    """Run the demo. The exit code is 8 if Kafka cannot be downloaded, otherwise 0. Raises KquotaError if a step
+    fails.
+    """
     with downloading() as tell:
         whole = demo(Story(line=_line, progress=tell, commands=COMMANDS))
     return Lines(lines=(), code=DONE if whole else NOT_YET)

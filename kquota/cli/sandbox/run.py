@@ -67,10 +67,15 @@ class Sandboxes(Answer):
 
 
 def status(options: SandboxStatusOptions) -> Sandboxes:
-    """Return the named sandbox, or all sandboxes. The exit code is 1 if the named sandbox is not running."""
+    """Return the named sandbox, or all sandboxes. The exit code is 1 if the named sandbox is not running, otherwise 0.
+
+    Raises Invalid for an invalid name, and Refused for a damaged sandbox file.
+    """
     name = options.name
     found = [c for each in ([name] if name else places.names()) if (c := cluster.find(each)) is not None]
-    none = f"there is no sandbox {name}" if name else "no sandbox exists"
+    none = "no sandbox exists. Start one with: kquota sandbox up"
+    if name:
+        none = f"there is no sandbox {name}. Start it with: kquota sandbox up {name}"
     return Sandboxes(
         sandboxes=tuple(found),
         closing_notes=() if found else (none,),
@@ -95,7 +100,9 @@ class StartedSandbox(Sandboxes):
 
 
 def up(options: UpOptions) -> StartedSandbox:
-    """Start a sandbox. Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property."""
+    """Start a sandbox. Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property. Also
+    raises the errors of `cluster.up`.
+    """
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):
         raise Invalid(
@@ -123,7 +130,10 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def env(options: EnvOptions) -> Lines:
-    """Return the lines that set the variables. Without a running sandbox, return no lines and exit code 1."""
+    """Return the lines that set the variables. Without a running sandbox, return no lines and exit code 1.
+
+    Raises Invalid for an invalid name, and Refused for a damaged sandbox file.
+    """
     found = cluster.find(options.name)
     if found is None or not found.running:
         hint = f"sandbox {options.name} is not running. Start it with: kquota sandbox up {options.name}"
@@ -142,8 +152,11 @@ def env(options: EnvOptions) -> Lines:
 
 
 def down(options: DownOptions) -> Generator[Lines]:
-    """Stop each sandbox, then yield an answer for it. A sandbox that does not exist also gets an answer. Raises Invalid
-    for a name together with --all.
+    """Stop each selected sandbox, remove its data, and yield an answer for it. A sandbox that does not exist also gets
+    an answer.
+
+    Raises Invalid for a name together with --all, and for an invalid name. Raises Busy while another kquota starts or
+    stops the sandbox, and Refused if its folder cannot be removed.
     """
     if options.all_of_them and options.name is not None:
         raise Invalid(f"NAME ({options.name}) and --all both select sandboxes. Nothing was removed. Give one of them")

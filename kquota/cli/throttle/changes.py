@@ -1,5 +1,6 @@
-"""Changes of throttles as text for people, with list entries and broker ids in a short form, and settings that could
-not be changed yet.
+"""Changes of throttles as text for people, with list entries and broker ids in a short form.
+
+Settings that could not be changed yet are shown as warnings and as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _GROUPS: Final = 6
 
 
 def pending(why: Mapping[Setting, KquotaError]) -> list[JsonObject]:
-    """Return the settings that could not be written, sorted, with their reasons."""
+    """Return the JSON of the settings that could not be written, sorted, with their reasons."""
     return [{**plain(setting), "why": worded(error)} for setting, error in sorted(why.items())]
 
 

@@ -24,7 +24,7 @@ _NAMED: Final = 3
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
     """Return the throughput of replicas in throttled replica lists, or None if there is no list or `seconds` is 0.
 
-    If kquota cannot measure, print the reason on stderr and return None.
+    The measurement takes `seconds`. If kquota cannot measure, print the reason on stderr and return None.
     """
     if not standing.lists or not seconds:
         return None
@@ -60,7 +60,7 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
 
 def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
     """Yield a warning for each broker whose in-sync followers use over half of its leader rate, or leave too little for
-    the other followers (KIP-73: IN < T).
+    the other followers (KIP-73: IN < T). Without a measurement (`flow` is None), yield nothing.
     """
     for one in () if flow is None else starved(standing, flow):
         yield (

@@ -122,7 +122,7 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
     """Return topic names or, with `describe`, topics with their partitions.
 
     Raises Invalid for a name that is not a valid regular expression. Without --if-exists, raises Refused for an unknown
-    --topic-id and, with `describe`, for a name that matches no topic.
+    --topic-id and, with `describe`, for a name that matches no topic. Also raises the errors of `world.topics`.
     """
     with world.topics(at) as stage:
         found = matching(stage.topics.topics(None, moves=describe), options.topic)
@@ -155,7 +155,10 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:
-    """Raise Refused, in Kafka's words, for a name that matches no topic, unless `if_exists` is set."""
+    """Raise Refused, in Kafka's words, for a name that matches no topic, unless `if_exists` is set.
+
+    Raises Invalid for a name that is not a valid regular expression.
+    """
     for name in () if if_exists else names or ():
         if not matching(found, [name]):
             raise Refused(f"Topic '{name}' does not exist as expected")

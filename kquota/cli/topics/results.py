@@ -55,7 +55,7 @@ def changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """Return the answer. The topics in `there` need no change.
+    """Return the answer after topics were sent. The topics in `there` need no change.
 
     As in Kafka's tool, --create prints a sentence for each created topic, and --alter and --delete print none.
     --validate-only prints a sentence for each valid change.
@@ -103,8 +103,10 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Iterator[str]:
-    """Yield the state of the topics at the interrupt, so that you can repeat the command with --if-not-exists or
-    --if-exists. The topics in `there` need no change.
+    """Yield a line for the topics in each state at the interrupt, then a line for each failed topic. The topics in
+    `there` need no change.
+
+    With these lines, you can decide whether to repeat the command with --if-not-exists or --if-exists.
     """
     for fate, words in {
         Fate.ALREADY: "unchanged",
@@ -174,7 +176,11 @@ def _describe_command(names: Sequence[str]) -> str:
 
 
 def exit_code(outcomes: Sequence[TopicOutcome]) -> int:
-    """Return the exit code. A failure takes precedence over a rejection, because a rejected topic can succeed later."""
+    """Return 1 if a topic failed, was not sent or has an unknown result. Otherwise return 75 if the quota still rejects
+    a topic, or else 0.
+
+    A failure takes precedence over a rejection, because a rejected topic can succeed later.
+    """
     fates = {one.fate for one in outcomes}
     if fates & {Fate.UNKNOWN, Fate.NOT_SENT, Fate.FAILED}:
         return FAILED

@@ -31,7 +31,12 @@ _COLLIDE: Final = (
 
 
 def run(options: TopicsOptions) -> Answer | Generator[Answer]:
-    """Run the command. Raises Invalid, in Kafka's words where Kafka has them, for options that cannot be combined."""
+    """List or describe topics, or send changes and yield their results. A topic that fails is a result, not an error.
+
+    Raises Invalid, in Kafka's words where Kafka has them, for options that are missing, are not valid or cannot be
+    combined. Before anything is sent, raises Refused for an impossible change. Also raises the errors of
+    `world.topics`.
+    """
     asked = _action(options)
     at = world.where(options.connection)
     if asked in READS:
@@ -143,8 +148,8 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
     """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions.
 
-    Raises Invalid for a topic without a number of partitions, and Refused for a topic with two different numbers,
-    because Kafka cannot reduce them afterwards.
+    Raises Invalid for a topic without a number of partitions. Raises Refused for a topic with two different numbers,
+    because Kafka cannot remove partitions afterwards.
     """
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
@@ -187,7 +192,10 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
     if there and not options.if_not_exists:
-        raise Refused(f"Topic '{there[0]}' already exists{_and_more(there)}. Nothing was sent")
+        raise Refused(
+            f"Topic '{there[0]}' already exists{_and_more(there)}. Nothing was sent. To skip existing topics, give "
+            "--if-not-exists"
+        )
     standing = set(there)
     return with_partitions(stage, (one for one in creations if one.topic not in standing)), there
 
@@ -204,7 +212,10 @@ def _standing(
     must_match(options.topic, found, options.if_exists)
     known = {topic.name: topic for topic in every}
     if (missing := [name for name in filed if name not in known]) and not options.if_exists:
-        raise Refused(f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}. Nothing was sent")
+        raise Refused(
+            f"Topic '{missing[0]}' does not exist as expected{_and_more(missing)}. Nothing was sent. To skip missing "
+            "topics, give --if-exists"
+        )
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
     if options.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []

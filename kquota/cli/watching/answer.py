@@ -82,7 +82,7 @@ def _broker(one: WatchedBroker) -> JsonObject:
 class MovesWatched(Answer):
     """One reading of the watched moves. With `lines`, the text is plain lines for a log, otherwise a table.
 
-    `plan` is the file of the plan for suggested commands, or None.
+    `plan` is the file of the plan for suggested commands. None means that the moves were not selected by a plan.
     """
 
     time: datetime

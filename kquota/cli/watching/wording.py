@@ -216,8 +216,8 @@ def _starved(symptom: StarvedCopies) -> str:
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
     """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
 
-    The new rate is rounded to two digits, and up to a whole number of at least 1. Without a run, return the command
-    that shows the throttles and their runs, because another run may hold the rate.
+    The new rate is rounded to two significant digits, and then up to a whole number of at least 1. Without a run,
+    return the command that shows the throttles and their runs, because another run may hold the rate.
     """
     if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"

@@ -23,7 +23,10 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show the wanted topics, including brokers that do not answer."""
+        """Return the number of brokers that do not show the wanted topics, including brokers that do not answer.
+
+        `wanted` has the number of partitions of each topic, or 0 for a deleted topic.
+        """
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), metadata_request(wanted)))
         return sum(isinstance(a, KquotaError) or not _shows(a, wanted) for a in answers.values())
 

@@ -51,9 +51,10 @@ _SHOW: Final[Mapping[ResourceKind, NextStep]] = {
 class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
-    kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the first broker that
-    answers, and stays with it. Once this broker has shown a new value, it never shows the previous value again, but
-    another broker may. For the same reason, kquota does not return to a silent broker while another broker answers.
+    kquota asks each broker for its own configs and loggers. For all other configs, kquota always asks the same broker.
+    Once this broker has shown a new value, it never shows the previous value again, but another broker may. If the
+    broker stops answering, kquota asks the next one, and does not return to the earlier broker while another broker
+    answers.
     """
 
     _NO_READER: ClassVar[str] = "no broker answers. Check that the brokers are running"
@@ -114,7 +115,11 @@ class WireConfigs:
         return {resource: found[resource] for resource in resources if resource in found}
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Send incremental changes: the broker changes only the given keys."""
+        """Send incremental changes, so that the brokers change only the given keys.
+
+        Before all changes except those of log levels, check that there is an active controller. Raises Unreachable if
+        there is none, and Busy if another kquota has taken over the lock.
+        """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
         # Changing log levels does not need the controllers.
@@ -257,7 +262,9 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
-        return Refused(f"{resource} is dead, and the other brokers cannot change its configs. Nothing was written")
+        what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
+        words = f"broker '{resource.name}' is dead, and the other brokers cannot change its {what}. Nothing was written"
+        return Refused(words)
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):

@@ -61,7 +61,10 @@ class ControllerConfigs(WireConfigs):
     def altered(
         self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
     ) -> dict[Resource, Any | KquotaError]:
-        """Write the configs, and return the controller's answer or the error for each resource."""
+        """Write the configs, and return the controller's answer or the error for each resource.
+
+        Writes nothing if `operations` is empty. Raises Busy if another kquota has taken over the lock.
+        """
         return self._altered(operations) if operations else {}
 
     def _altered(

@@ -123,8 +123,8 @@ def must_be_active(wire: Wire) -> None:
     except Refused:
         pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
-        words = f"no active controller answered through the brokers ({error}). Nothing was written"
-        raise Unreachable(words) from error
+        words = f"no active controller answered through the brokers ({error}). Nothing was written. "
+        raise Unreachable(f"{words}Check that the controllers are running") from error
     wire.has_controller = True
 
 

@@ -44,7 +44,7 @@ DENIED: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FATAL: Final = (*DENIED, KafkaError._ALL_BROKERS_DOWN, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
-# Log only critical messages, because librdkafka logs to stderr, and also reports the relevant problems as errors.
+# Log only critical messages. librdkafka logs to stderr, and also reports the relevant problems as errors.
 QUIET: Final = {"log_level": 2}
 _LONGEST_WAIT_MS: Final = 300_000
 """The `socket.timeout.ms` of the client: librdkafka's maximum, so that kquota does not lose a request that a quota
@@ -66,14 +66,12 @@ class RdkafkaClient:
         self._failure: KquotaError | None = None
 
     def produce(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
-        """Write at the load's rate.
-
-        Raises Refused if the client has sent more than the load's `most_bytes`.
-        """
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute."""
+        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute, and Refused like
+        `produce`.
+        """
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
@@ -116,9 +114,11 @@ class RdkafkaClient:
                         self._failed(error)
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
-        """Write until the meter ends or, with `most`, until each partition has this many bytes.
+        """Write records of `record` bytes until the meter ends or, with `most`, until each partition has this many
+        bytes.
 
-        With `most`, raises Unreachable if the meter ends first.
+        Raises Refused if the client has sent more than the load's `most_bytes`, or brokers reject the client. Raises
+        Unreachable for any other failure and, with `most`, if the meter ends first.
         """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)
@@ -143,7 +143,7 @@ class RdkafkaClient:
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
                     problem = f": the client has sent more than {load.most_bytes:,} bytes. If the client has a quota, "
-                    problem += "the brokers may not enforce it. Give a lower rate or a higher limit"
+                    problem += "check that the brokers enforce it. Otherwise, give a lower rate or a higher limit"
                     raise Refused(Parameter("most_bytes"), problem)
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
@@ -154,7 +154,10 @@ class RdkafkaClient:
                 if most is not None and all(taken[partition] >= most for partition in load.leaders):
                     return
         if most is not None:
-            raise Unreachable(f"filling topic {load.topic} took more than {_PATIENCE:g} s. Nothing was measured")
+            raise Unreachable(
+                f"filling topic {load.topic} took more than {_PATIENCE:g} s. Nothing was measured. Check that the "
+                "client's producer_byte_rate is not too low"
+            )
 
     def _writing(self, batch: int, meter: Meter) -> dict[str, Any]:
         return self._heard(meter) | {
@@ -203,9 +206,10 @@ class RdkafkaClient:
     def _failed(self, error: KafkaError) -> None:
         # Store the failure for `_must_go_on`, because an exception must not pass through librdkafka.
         if error.code() in DENIED:
-            self._failure = self._failure or Refused(f"brokers reject a client of the probe: {error.str()}")
+            words = f"brokers reject the client of the probe ({error.str()}). Check its login and its permissions"
+            self._failure = self._failure or Refused(words)
         elif error.code() in _FATAL or error.code() == KafkaError._MSG_TIMED_OUT:
-            self._failure = self._failure or Unreachable(f"a client of the probe: {error.str()}")
+            self._failure = self._failure or Unreachable(f"the client of the probe failed: {error.str()}")
 
     def _must_go_on(self) -> None:
         if self._failure is not None:

@@ -108,7 +108,10 @@ class WireLogDirs:
     def _list_offsets(
         self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
     ) -> dict[BrokerId, Offsets]:
-        """Return the offsets for this timestamp, as each broker reports them."""
+        """Return the offsets for this timestamp, by broker. A broker without partitions in `held` has no offsets.
+
+        Raises Unreachable or Refused if one of the brokers does not answer or does not support the request.
+        """
         asked = {broker: ListOffsetsRequest.of(those, timestamp, replica_id) for broker, those in held.items() if those}
         found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
         return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
@@ -122,7 +125,7 @@ class WireLogDirs:
 
 
 class _State(NamedTuple):
-    """The leader of a partition, and the brokers of its in-sync replicas."""
+    """The leader of a partition (-1 if it has none), and the brokers of its in-sync replicas."""
 
     leader: BrokerId
     in_sync: Sequence[int]
@@ -173,7 +176,9 @@ _order: Final = attrgetter("partition_index", "is_future_key")
 
 
 def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
-    """Yield groups of brokers to ask at the same time. All answers together would need too much memory."""
+    """Yield groups of brokers to ask at the same time, because the answers of all brokers would need too much
+    memory.
+    """
     each = list(brokers)
     for first in range(0, len(each), _AT_ONCE):
         yield each[first : first + _AT_ONCE]

@@ -36,11 +36,11 @@ _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 class WireMoves(WireSettings):
     """Moves of replicas, through the brokers of the cluster. Implements `MoveCluster` and `Configs`.
 
-    It keeps the topics of the last snapshot, so that the next snapshot decodes only the topics that have changed.
+    An instance keeps the topics of its last snapshot, so that its next snapshot decodes only topics that have changed.
     """
 
     stale_seconds = 0.5
-    """The maximum seconds for which a broker's fetch of the metadata log waits for new records (KRaft)."""
+    """On KRaft, a broker's fetch of the metadata log waits at most this many seconds for new records."""
     largest_submission = None
 
     def __init__(

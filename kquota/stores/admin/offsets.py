@@ -16,8 +16,8 @@ from kafka.protocol import consumer
 from kquota.stores.admin.wire_format import INT32, NO_TAGS, OwnMessage, TopicEntries, compact_length, written_text
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
-"""Special timestamps for, in this order, the end of the log, the start of the log, the start of the local log, and the
-first offset that is not yet in remote storage.
+"""Special timestamps. `LATEST` is for the end of the log, `EARLIEST` for its start, and `EARLIEST_LOCAL` for the start
+of the local log. `PENDING` is for the first offset that is not yet in remote storage.
 """
 CONSUMER: Final = -1
 """The replica id of a consumer. Only the leader answers a consumer."""
@@ -51,9 +51,10 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
     RESPONSE = consumer.ListOffsetsResponse
 
     def __init__(self, topics: Sequence[bytes], timestamp: int, replica_id: int, *, committed: bool = False) -> None:
-        """`topics` are encoded by `offsets_of` with the same timestamp.
+        """`topics` are encoded by `offsets_of` with the same timestamp. `replica_id` is `CONSUMER` or
+        `DEBUGGING_REPLICA`.
 
-        With `committed`, `LATEST` means the last stable offset, before the first open transaction (KIP-98).
+        With `committed`, `LATEST` means the last stable offset, which is before the first open transaction (KIP-98).
         """
         super().__init__(replica_id=replica_id, min_version=_SINCE.get(timestamp, _OLDEST))
         self._topics = topics
@@ -63,7 +64,9 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
     def of(
         cls, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int, *, committed: bool = False
     ) -> Self:
-        """Return a request for the offsets of these partitions."""
+        """Return a request for these partitions of each topic. The other arguments are the same as for the
+        constructor.
+        """
         topics = [offsets_of(topic, those, timestamp) for topic, those in partitions.items()]
         return cls(topics, timestamp, replica_id, committed=committed)
 

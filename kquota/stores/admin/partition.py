@@ -1,4 +1,4 @@
-"""The only partition of a topic, at its current leader: Metadata, ListOffsets, Fetch and Produce with a deadline."""
+"""Requests with a deadline to the leader of a topic's only partition: Metadata, ListOffsets, Fetch and Produce."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ _Answer = TypeVar("_Answer", int, "Fetched")
 
 
 class Deadline:
-    """The time limit of one call to the log. All requests of the call share it. It does not count the first minute of
-    throttle time (KIP-219).
+    """The time limit of one call to the log. All requests of the call share this limit.
+
+    The first minute of throttle time does not count (KIP-219).
     """
 
     def __init__(self, wire: Wire, seconds: float) -> None:
@@ -83,36 +84,39 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The answer to one fetch.
-
-    `offset` is the requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log. `start` is the first
-    offset in the log, and `end` is the high watermark. `data` has the record batches from `offset` on. The first batch
-    can begin before `offset`, and the last one can be incomplete.
-    """
+    """The answer to one fetch."""
 
     offset: int
+    """The requested offset or, after OFFSET_OUT_OF_RANGE, the first offset in the log."""
     start: int
+    """The first offset in the log."""
     end: int
+    """The high watermark."""
     data: bytes
+    """The record batches from `offset` on. The first batch can begin before `offset`. The last one can be
+    incomplete.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """The answer to one batch.
-
-    `code` is 0 for an acknowledgement, and None without an answer. `offset` is the first offset of the acknowledged
-    batch, or -1 without an acknowledgement. The acknowledged batch can be that of another host with the same sequence.
-    `maybe` is True if the sent batch may be in the log. `reason` describes the result for an error message.
-    """
+    """The answer to one batch, or the reason why there is no answer."""
 
     code: int | None
+    """The broker's error code: 0 for an acknowledgement, or None without an answer."""
     reason: str
+    """The result in words, for an error message."""
     maybe: bool
+    """True if the sent batch may be in the log."""
     offset: int = -1
+    """The first offset of the acknowledged batch, or -1 without an acknowledgement.
+
+    The acknowledged batch can be that of another host with the same sequence.
+    """
 
     @property
     def refused(self) -> bool:
-        """True if another attempt cannot help."""
+        """True if the broker refused the batch, and another attempt cannot help. False without an answer."""
         return self.code not in (None, 0, OUT_OF_ORDER, DUPLICATE, *_PASSING)
 
 
@@ -136,15 +140,20 @@ class PartitionLog:
         self._absent_since: float | None = None
 
     def fetch(self, offset: int, deadline: Deadline) -> Fetched:
-        """Return committed records from `offset`. The data can be empty even if the log has more records.
+        """Return committed records from `offset`, or from the first offset in the log if the log does not have
+        `offset`.
 
-        Raises Unreachable at the deadline, and Forbidden if this user lacks a permission. Raises Refused if the topic
-        was deleted or created again, and after any other error if another attempt cannot help.
+        The data can be empty even if the log has more records. Raises Unreachable at the deadline, and Forbidden if
+        this user lacks a permission. Raises Refused if the topic was deleted or created again, and after any other
+        error if another attempt cannot help.
         """
         return self._asked(lambda broker: self._fetched(broker, offset, deadline), deadline)
 
     def produce(self, batch: bytes, deadline: Deadline) -> Produced:
-        """Send the batch at most once. A failed write raises nothing, because `Produced` also describes failures."""
+        """Send the batch at most once, and return the result.
+
+        A write without an answer raises nothing, because `Produced` also describes failures.
+        """
         if self._leader is None:
             return Produced(code=None, reason=f"{self._prefix}{_NO_LEADER}", maybe=False)
         try:
@@ -166,7 +175,9 @@ class PartitionLog:
         )
 
     def refusal(self, code: int | None, reason: str) -> Refused:
-        """Return the error for an answer that another attempt cannot change."""
+        """Return the error for an answer that another attempt cannot change: Forbidden without a permission, else
+        Refused.
+        """
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
         if code in _TOO_LARGE:
@@ -249,8 +260,9 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Look for the leader once. Raises Unreachable with `reason` at the deadline, and Refused and Forbidden under
-        the same conditions as `_look`.
+        """Wait a moment, and ask for the leader once. If no broker answers, returns without an error.
+
+        Raises Unreachable with `reason` at the deadline. Raises Refused and Forbidden like `_look`.
         """
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
@@ -283,7 +295,8 @@ class PartitionLog:
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
                 f"{self._prefix}it was deleted and created again (old id {printed_id(self.topic_id)}, new id "
-                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record"
+                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record. Run the command "
+                "again to use the new topic"
             )
         self._leader = leader(found)
 

@@ -57,7 +57,8 @@ class WireQuotas:
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         """Return the limits and the SCRAM credentials. The default user has no credentials.
 
-        Before Kafka 2.7, and after an error, the credentials are left out.
+        Before Kafka 2.7, the credentials are left out. Credentials that the broker does not return because of an error
+        are also left out, with a note to `unreadable`.
         """
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
@@ -167,6 +168,9 @@ class WireQuotas:
     def _altered(self, changes: Sequence[QuotaChange]) -> dict[Entity, KquotaError]:
         """Send the changes, and return the error of each failed change: Unknown if the change may have been written,
         otherwise Refused.
+
+        Raises Unreachable without an answer or an active controller, and Refused if the broker does not support the
+        request.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 

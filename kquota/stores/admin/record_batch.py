@@ -33,20 +33,24 @@ _UNREADABLE: Final = (kafka_errors.KafkaError, ValueError, IndexError, OSError, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One batch of the log. `ours` is true if a kquota process wrote it.
+    """One batch of the log.
 
-    `foreign` is the number of its records that are not in `items`. `items` is empty and `nonce` is None if another
-    producer wrote the batch, if kafka-python cannot read it, or if compaction has removed every record.
+    `items` is empty and `nonce` is None if another producer wrote the batch, if kafka-python cannot read it, or if
+    compaction has removed every record.
     """
 
     base_offset: int
     last_offset: int
     ours: bool
+    """True if a kquota process wrote the batch."""
     base_sequence: int
+    """The sequence of the first record, or -1 in a format without sequences."""
     last_sequence: int
     nonce: bytes | None = None
+    """The random bytes that identify the append that wrote the batch."""
     items: tuple[Item, ...] = ()
     foreign: int = 0
+    """The number of records of the batch that are not in `items`."""
 
 
 def following(sequence: int) -> int:

@@ -33,8 +33,9 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
 
 _SECONDS: Final = 6.0
-"""The seconds after which a broker counts as silent. The time is short, so that a watch with its usual interval of 5 s
-reports the broker within 15 s, even if it has also waited for this broker in a read of running moves (`HUNG_SECONDS`).
+"""The time limit of each request in seconds. The limit is short, so that a watch with its usual interval of 5 s needs
+at most 15 s to report that a broker does not answer. The 15 s include a wait of `HUNG_SECONDS` for the same broker in a
+read of running moves.
 """
 _DENIED: Final = 31
 """CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
@@ -78,7 +79,10 @@ class WireReplicaLogs:
     def _read_ends(
         self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
     ) -> dict[BrokerId, Offsets]:
-        """Return the log end offsets of the brokers that are not silent. Add a broker without an answer to `silent`."""
+        """Return the log end offsets of each broker in `brokers` that is not in `silent`.
+
+        Adds a broker without an answer to `silent`, with the reason.
+        """
         asked = {
             broker: ListOffsetsRequest(topics, LATEST, DEBUGGING_REPLICA)
             for broker, topics in self._ends.encoded(wanted).items()
@@ -145,16 +149,14 @@ the log is not read.
 
 
 class LogDirSizes(NamedTuple):
-    """The logs in one log dir, with the name of each topic. The entries of a topic can be read only once.
-
-    `usable` is the number of usable bytes on the volume of the log dir, or -1 if the broker does not know it. It is
-    None before Kafka 3.3.
-    """
+    """The logs in one log dir."""
 
     path: str
     error_code: int
     usable: int | None
+    """The number of usable bytes on the volume: -1 if the broker does not know it, or None before Kafka 3.3."""
     topics: Sequence[tuple[str, Iterator[LogEntry]]]
+    """The name and the entries of each topic. The entries can be read only once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

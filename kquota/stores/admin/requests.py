@@ -43,7 +43,7 @@ def code_of(kind: ResourceKind) -> int:
 
 
 def own_source(resource: Resource) -> int:
-    """Return the code of the source of values that are set on this resource itself."""
+    """Return the code of the source that brokers report for a value that is set on this resource itself."""
     wire = _WIRE[resource.kind]
     default = wire.default_source if isinstance(resource.name, Default) else None
     return (default or wire.source).code

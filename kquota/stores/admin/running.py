@@ -127,10 +127,10 @@ def ask_controller(
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
     A broker that is not the controller changes nothing. kquota then refreshes `wire`, and sends the request to the
-    `wire.controller` of the new metadata. It does the same if the request could not be sent. After 10 s, kquota returns
-    the last answer, even with `NOT_CONTROLLER`, or raises the last error. `results` returns the parts of an answer that
-    have an error code. `seconds` limits each attempt as in `Wire.ask`, because a broker that finds no controller holds
-    the request. Raises the same errors as `Wire.ask`.
+    `wire.controller` of the new metadata. kquota does the same if the request could not be sent. After 10 s, kquota
+    returns the last answer, even with `NOT_CONTROLLER`, or raises the last error. `results` returns the parts of an
+    answer that have an error code. `seconds` limits each attempt as in `Wire.ask`, because a broker that finds no
+    controller holds the request. Raises the same errors as `Wire.ask`.
     """
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:

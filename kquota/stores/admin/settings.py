@@ -56,7 +56,10 @@ class WireSettings(WireConfigs):
         self._lost: Unreachable | Refused | None = None
 
     def _found(self) -> ControllerConfigs:
-        """Connect to the controllers. Remember a failure, because each attempt takes seconds."""
+        """Return a connection to the controllers. Raises Unreachable or Refused if there is none.
+
+        Later calls raise the same error again without an attempt, because each attempt takes seconds.
+        """
         if self._controllers is None:
             raise Unreachable("the controllers are unknown")
         if self._lost is not None:
@@ -211,7 +214,9 @@ def _written(
     operations: Mapping[Setting, ConfigOperation],
     altered: Callable[[Mapping[Resource, Mapping[str, ConfigOperation]]], Mapping[Resource, Any | KquotaError]],
 ) -> dict[Setting, KquotaError]:
-    """Write with `altered`, and return the error of each setting. A setting without an answer has none."""
+    """Write with `altered`, and return the error of each setting that failed. A setting without an answer has no
+    error.
+    """
     keys = _keys(operations)
     answers = altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
     return {

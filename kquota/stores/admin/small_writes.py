@@ -34,9 +34,10 @@ _SETTINGS: Final = {
 
 @contextmanager
 def small_writes(bootstrap: str, settings: Mapping[str, Any], topic: str, partitions: int) -> Iterator[TimedWrites]:
-    """Open the client, and drop its unanswered writes at the end of the context.
+    """Yield a client that writes to `topic`, which has this many `partitions`. `settings` has the login in librdkafka's
+    format.
 
-    `settings` has the login in librdkafka's format.
+    At the end of the context, drops the writes that no broker has acknowledged.
     """
     found = TimedWrites({**settings, **QUIET, **_SETTINGS, "bootstrap.servers": bootstrap}, topic, partitions)
     with purged(found.producer):

@@ -40,8 +40,10 @@ because the proxy must still read the client's requests.
 
 @contextmanager
 def throttle_proxy(upstream: Address, record: BehaviorRecord) -> Iterator[str]:
-    """Run the proxy in a thread, and yield the bootstrap address for the client, which leads to the broker `upstream`.
-    Closes all connections at the end.
+    """Run the proxy in a thread until the context ends, and yield its address (host:port).
+
+    The client uses this address to bootstrap, and the proxy connects the client to the broker `upstream`. At the end,
+    the proxy closes all connections.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="throttle-proxy", daemon=True)
@@ -123,7 +125,7 @@ class _Joined:
         self._waiting: dict[int, tuple[int, int]] = {}
 
     async def requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter) -> None:
-        """Pass requests on until the client closes the connection."""
+        """Pass requests on to the broker until the client closes the connection, and record the time of each one."""
         async for frame in _frames(client):
             key, version, correlation = struct.unpack_from(">hhi", frame)
             self._waiting[correlation] = (key, version)
@@ -132,7 +134,10 @@ class _Joined:
             await to_broker.drain()
 
     async def responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Pass responses on until the broker closes the connection."""
+        """Pass responses on to the client until the broker closes the connection.
+
+        Records the time and the throttle time of each response.
+        """
         async for frame in _frames(broker):
             (correlation,) = struct.unpack_from(">i", frame)
             key, version = self._waiting.pop(correlation)
@@ -142,7 +147,10 @@ class _Joined:
             await to_client.drain()
 
     async def _read(self, key: int, version: int, frame: bytes) -> tuple[bytes, int]:
-        """Return the response for the client, and its throttle time in ms (0 if the proxy cannot read the response)."""
+        """Return the response for the client, and its throttle time in ms.
+
+        Counts a response that the proxy cannot read in `unread`, and returns it unchanged with 0 ms.
+        """
         try:
             found = _decoded(key, version, frame)
         except _UNREADABLE:
@@ -159,7 +167,10 @@ class _Joined:
 
 
 def _decoded(key: int, version: int, frame: bytes) -> Any | None:
-    """Return the response, or None if its class is unknown or if it is an ApiVersions response with an error."""
+    """Return the response, or None if its class is unknown or if it is an ApiVersions response with an error.
+
+    Raises an error of `_UNREADABLE` for malformed bytes.
+    """
     of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
     if of is None:
         return None

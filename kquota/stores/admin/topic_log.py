@@ -45,7 +45,7 @@ class WireLog:
         self._verified = float("-inf")
         self._waiting: list[Item] = []
         self._unseen: list[Batch] = []
-        """The batches of kquota after the last one that the caller has read or appended."""
+        """The batches of all kquota processes after the last batch that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
         """The number of ignored records: records of other producers, without a text key, or in an unreadable batch."""

@@ -45,25 +45,28 @@ _LARGEST_BATCH: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTopic:
-    """The setup of the record's topic. `identity` is the topic id, or empty before Kafka 2.8.
-
-    `replicas` is the lowest replication factor of a partition. `configs` has the values of the keys in `CONFIGS`, or is
-    None if they cannot be read.
-    """
+    """The setup of the record's topic."""
 
     identity: str
+    """The topic id as Kafka prints it, or an empty string before Kafka 2.8."""
     partitions: int
+    """The number of partitions."""
     replicas: int
+    """The lowest replication factor of a partition, or 0 without partitions."""
     configs: Mapping[str, str] | None = None
+    """The configs that kquota sets on a new topic (`_CONFIGS`), or None if this user may not read them."""
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
     """Create the topic, wait until every broker shows its leader, and return its `Creation`.
 
-    A dry run only returns the `Creation`. Raises Forbidden if this user lacks a permission on the topic. Raises
-    Refused if the topic exists or the brokers refuse the request for another reason. Raises QuotaViolatedException if a
-    quota rejects the request. Raises Unreachable if the request was not sent. Raises Unknown if the topic may have been
-    created, or if a broker does not show the leader within 30 s.
+    A dry run only returns the `Creation`. Raises:
+
+    - Forbidden: this user lacks a permission on the topic.
+    - Refused: the topic exists, or the brokers refused the request for another reason.
+    - QuotaViolatedException: a mutation quota rejected the request.
+    - Unreachable: the request was not sent.
+    - Unknown: the topic may have been created, or a broker does not show its leader within 30 s.
     """
     replicas = min(_REPLICAS, len(wire.brokers()))
     wanted = Creation(
@@ -76,32 +79,28 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
         return wanted
     _mutate(wire, wanted, "created")
     sight = WireSight(wire)
-    _wait(lambda: sight.behind({name: 1}) == 0, f"topic {name} was created, but not every broker shows its leader")
+    _wait(name, lambda: sight.behind({name: 1}) == 0, "was created, but not every broker shows its leader")
     return wanted
 
 
 def delete(wire: Wire, name: str) -> None:
-    """Delete the topic. Wait until no answering broker shows the topic, and until its name is free.
+    """Delete the topic. Wait until its name is free, and no broker that answers shows the topic. Raises:
 
-    Raises Forbidden if this user lacks a permission on the topic. Raises Refused if the topic does not exist or the
-    brokers refuse the request for another reason. Raises QuotaViolatedException if a quota rejects the request. Raises
-    Unreachable if the request was not sent. Raises Unknown if the topic may have been deleted, or if its name is still
-    in use after 30 s.
+    - Forbidden: this user lacks a permission on the topic.
+    - Refused: the topic does not exist, or the brokers refused the request for another reason.
+    - QuotaViolatedException: a mutation quota rejected the request.
+    - Unreachable: the request was not sent.
+    - Unknown: the topic may have been deleted, or its name is still in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(
-        lambda: _no_broker_shows(wire, name) and _free(wire, name),
-        f"topic {name} was deleted, but its name is still in use",
-    )
+    _wait(name, lambda: _no_broker_shows(wire, name) and _free(wire, name), "was deleted, but its name is still in use")
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
     """Return the setup of the topic, or None if the topic does not exist.
 
-    `configs` is None if this user lacks DescribeConfigs on the topic.
-
-    Raises Forbidden if this user cannot see the topic, Refused after another error, and Unreachable if there is no
-    answer.
+    `configs` is None if this user lacks DescribeConfigs on the topic. Raises Forbidden if this user cannot see the
+    topic, Refused after another error, and Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:
@@ -218,10 +217,11 @@ def _free(wire: Wire, name: str) -> bool:
     return failure is None or failure.code != EXISTS
 
 
-def _wait(seen: Callable[[], bool], failure: str) -> None:
+def _wait(name: str, seen: Callable[[], bool], failure: str) -> None:
     """Wait until `seen` returns True. Raises Unknown after 30 s."""
     give_up = time.monotonic() + _SECONDS
     while not seen():
         if time.monotonic() > give_up:
-            raise Unknown(f"{failure} after {_SECONDS:.0f} s")
+            words = f"topic {name} {failure} after {_SECONDS:.0f} s. Check with "
+            raise Unknown(words, StepFor(NextStep.SHOW_TOPIC, name))
         time.sleep(_PAUSE_SECONDS)

@@ -39,8 +39,8 @@ _Grown = CreatePartitionsRequest.CreatePartitionsTopic
 class WireTopics:
     """The topics of a cluster, through its brokers. Implements `Topics`.
 
-    With `validate_only`, the controller only checks creations and growths. Deletions are then refused, because Kafka
-    cannot check a deletion.
+    With `validate_only`, the controller only checks creations and growths. `send` and `request` then raise Refused for
+    deletions, because Kafka cannot check a deletion.
     """
 
     def __init__(self, wire: Wire, *, validate_only: bool = False) -> None:
@@ -105,9 +105,9 @@ class WireTopics:
                 cursor = _Described.Cursor(topic_name=at.topic_name, partition_index=at.partition_index)
 
     def request(self, mutations: Sequence[Mutation], seconds: float) -> Any:
-        """Return the request for mutations of one kind. `seconds` limits the wait of the controller.
+        """Return the request for mutations of one kind: only creations, only growths, or only deletions.
 
-        Raises Refused for deletions with `validate_only`.
+        The controller waits at most `seconds` for the mutations. Raises Refused for deletions with `validate_only`.
         """
         timeout_ms = int(seconds * 1_000)
         if creations := [one for one in mutations if isinstance(one, Creation)]:
@@ -186,7 +186,10 @@ def _topic(parts: Sequence[Any], moving: Mapping[TopicPartition, PartitionReplic
 
 
 def partition_state(partition: Any, move: PartitionReplicas | None) -> Partition:
-    """Return a partition from its metadata and, if the partition is moving, from the controller's entry `move`."""
+    """Return a partition from its metadata and, if the partition is moving, from the controller's entry `move`.
+
+    `elr` and `last_known_elr` are None if the answer has no such field.
+    """
     return Partition(
         number=partition.partition_index,
         leader=None if partition.leader_id < 0 else BrokerId(partition.leader_id),

@@ -37,7 +37,10 @@ _SHOWN: Final = 12
 
 
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
-    """Call `tell` with a warning if users other than the owner can read or change a file with secrets."""
+    """Call `tell` with a warning if users other than the owner can read or change the file.
+
+    The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
+    """
     if path.stat().st_mode & OTHERS:
         tell(f"{what} holds secrets, and users other than its owner can read or change it. Run chmod 600 {path}")
 
@@ -66,14 +69,14 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The login of a ZooKeeper session. `tls` is None without TLS, and `digest` is None without a user.
-
-    In errors, `tls_where` names the option and the file of `tls`.
-    """
+    """The login of a ZooKeeper session."""
 
     tls: Tls | None = None
+    """The TLS settings, or None without TLS."""
     tls_where: str = ""
+    """The option and the path of the file with the TLS settings, for errors."""
     digest: Digest | None = None
+    """The user, or None without a user."""
     names: ArgumentNames = OF_A_PROGRAM
 
     @property

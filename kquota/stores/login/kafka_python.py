@@ -1,6 +1,6 @@
 """Translates the login to a cluster into settings of kafka-python.
 
-Import `stores.admin` first, because without it, kafka-python imports all its packages.
+Import `stores.admin` before this module. Otherwise, kafka-python imports all its packages.
 """
 
 from __future__ import annotations

@@ -72,9 +72,10 @@ class KeyPair:
 
 
 def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
-    """Return the certificates of the trust store in PEM. Without a trust store, return None.
+    """Return the certificates of the trust store in PEM, or None without a trust store.
 
-    Raises Invalid for an unusable store. The message names the file and the property.
+    `found` are the properties, and `prefix` is the beginning of the relevant ones, for example `ssl.`. Raises Invalid
+    for an unusable store. The message names the file and the property.
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:
@@ -117,7 +118,7 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
 
 
 def holds_bare_key(found: Identity) -> bool:
-    """Return True if this is a PEM file with a key that may be unencrypted."""
+    """Return True if this is a PEM file with a key that may be unencrypted. Raises OSError if it cannot be read."""
     return isinstance(found, PemFile) and any(
         mark in bounded.file_bytes(found.path, bounded.STORE) for mark in _BARE_KEY
     )
@@ -139,7 +140,7 @@ def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:
             bounded.file_bytes(found.path, bounded.STORE), found.password, "the store's password", what
         )
         if key is None:
-            raise Invalid(f"{what}: contains no key. Give a key store with the private key of the client")
+            raise Invalid(f"{what} contains no key. Give a key store with the private key of the client")
         chain = "".join(certificate.public_bytes(pem.Encoding.PEM).decode() for certificate in certificates)
     else:
         key, chain = _inline_key(found, where), found.chain

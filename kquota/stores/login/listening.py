@@ -31,8 +31,9 @@ def addresses(text: str, option: str, config: str) -> list[tuple[str, int]]:
 def must_listen(what: str, text: str, option: str, config: str, deadline: float) -> list[str]:
     """Return the addresses (host:port), beginning with the first one that accepts a connection.
 
-    The addresses before it come last. All attempts together take about `deadline` seconds at most. Raises Unreachable
-    with the reason for each address if none of them accepts a connection. Raises Invalid like `addresses`.
+    The addresses before that one come last. `what` is the kind of server, for messages. All attempts together take
+    about `deadline` seconds at most. Raises Unreachable with the reason for each address if none of them accepts a
+    connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
@@ -137,7 +138,7 @@ def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
     """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use that server.
 
-    Sends no data after the handshake.
+    Waits about 4 seconds at most for each connection, and sends no data after the handshake.
     """
     return any(_answers(host, port) for host, port in servers[:_PROBED])
 

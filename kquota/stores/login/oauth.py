@@ -23,18 +23,19 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """The token endpoint of an identity provider, and the client id and secret that kquota sends there.
-
-    With `encode_header`, kquota URL-encodes the client id and the secret. `seconds` is the time limit of a request.
-    """
+    """The token endpoint of an identity provider, and the client id and secret that kquota sends there."""
 
     url: str
     client_id: str
     secret: str = field(repr=False)
     scope: str | None
+    """The requested scope, or None for the default scope of the provider."""
     encode_header: bool
+    """True if kquota URL-encodes the client id and the secret."""
     seconds: float
+    """The time limit of a request."""
     extensions: Mapping[str, str]
+    """The SASL extensions (KIP-342)."""
 
     @property
     def uses_tls(self) -> bool:

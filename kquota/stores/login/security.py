@@ -39,7 +39,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""The integer properties that kquota supports, with the minimum that it accepts for each."""
+"""The integer properties that kquota supports, each with its minimum."""
 _LONGEST_MS: Final = 2**31 - 1
 _NEVER_IDLE: Final = ("connections.max.idle.ms", "-1")
 """With this value, Kafka's clients never close an idle connection. kquota uses `_LONGEST_MS` (24 days) instead, because
@@ -101,21 +101,21 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """The login to the brokers of a cluster.
-
-    In errors, `option` is the name of the argument with the properties file, and `where` also has the path of the file.
-    `credentials` is None without SASL. `tls` also applies to an identity provider, and is None if neither the brokers
-    nor the provider uses TLS. `client_id` is None, and a property of `TUNING` is missing in `tuning`, if the file does
-    not set it.
-    """
+    """The login to the brokers of a cluster."""
 
     where: str
+    """The option and the path of the properties file, for errors."""
     option: str = OF_A_PROGRAM.command_config
+    """The name of the argument with the properties file, for errors."""
     protocol: str = "PLAINTEXT"
     credentials: Credentials | None = None
+    """The user's login, or None without SASL."""
     tls: Tls | None = None
+    """The TLS settings for the brokers and for an identity provider, or None if neither of them uses TLS."""
     client_id: str | None = None
+    """The client-id in the properties file, or None if the file does not set one."""
     tuning: Mapping[str, int] = field(default_factory=dict)
+    """The properties of `TUNING` that the file sets."""
 
     @property
     def user(self) -> str | None:
@@ -143,7 +143,7 @@ def security(
 
     If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
     unreadable file and for an unusable property. Messages name the file and the property. They can contain the path of
-    a store and the address of a token endpoint, but no other value that kquota does not know, because it may be a
+    a store and the address of a token endpoint. They contain no other unknown value, because such a value may be a
     secret in the wrong line.
     """
     where = f"{option}: {path}"
@@ -277,7 +277,7 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
             "Use clientId and clientSecret"
         )
     if scheme == "http":
-        tell(f"{where}: the client secret is sent to {oauth.shown(url)} without TLS")
+        tell(f"{where}: kquota sends the client secret to {oauth.shown(url)} without TLS. Use an https URL")
     return _client_credentials(found, options, url, where)
 
 

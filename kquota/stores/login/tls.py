@@ -20,15 +20,16 @@ _OLD: Final = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The settings of a TLS handshake. `trust` has certificates in PEM, or is None for the system's authorities.
-
-    `identity` is None without a client certificate. `protocols` are the allowed TLS versions, oldest first.
-    """
+    """The settings of a TLS handshake."""
 
     trust: str | None = field(repr=False)
+    """The trusted certificates in PEM, or None for the authorities that this system trusts."""
     identity: Identity | None
+    """The source of the client's certificate and key, or None without a client certificate."""
     check_host: bool
+    """True if the server's certificate must have the name of the host."""
     protocols: tuple[str, ...]
+    """The allowed TLS versions, oldest first."""
 
 
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
@@ -67,7 +68,10 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 
 
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
-    """Return an SSL context. No decrypted key is written to disk. Raises Invalid for a store that cannot be used."""
+    """Return an SSL context with these settings. kquota writes no decrypted key to disk.
+
+    Raises Invalid for a store that cannot be used. The message begins with `where`.
+    """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion[wanted.protocols[0].replace(".", "_")]
     made.maximum_version = ssl.TLSVersion[wanted.protocols[-1].replace(".", "_")]

@@ -66,7 +66,10 @@ def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, tell: Callable
             )
     for key in ("crl.enable", "ocsp.enable"):
         if found.get(f"{_PREFIX}{key}", "false").lower() == "true":
-            raise Invalid(f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked")
+            raise Invalid(
+                f"{where}: {_PREFIX}{key}=true: kquota does not check whether a certificate was revoked. Remove the "
+                "property if the connection is secure without it"
+            )
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
         tell(f"{where}: kquota does not use {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":

@@ -113,7 +113,9 @@ def _page(error: urllib.error.HTTPError) -> bytes:
 
 
 def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
-    """Return an opener that works like `urlopen`, but watches its connections and follows no redirects to FTP."""
+    """Return an opener that works like `urlopen`, but adds its connections to `watch`, and follows no redirects
+    to FTP.
+    """
 
     class Watched(HTTPConnection):
         def connect(self) -> None:

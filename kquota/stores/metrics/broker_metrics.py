@@ -46,21 +46,22 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMetrics:
-    """The metrics of one broker. `readings` yields the use of each quota bucket.
+    """The metrics of one broker. The values of quota buckets are in the units of `BucketUse`.
 
-    `used`, `throttle_ms` and `tokens` have the values of the buckets, in the units of `BucketUse`. `queue_ms` is the
-    99th percentile of the time in the controller's event queue, and `produce_ms` the 99th percentile of the total time
-    of produce requests. If the broker does not report a value, it is None, or its bucket is missing. `unread` is the
-    number of lines with a relevant metric that are not in the text format.
+    A bucket is missing, or a time is None, if the broker does not report its value.
     """
 
     broker: str
+    """The broker's id or, if the broker does not report it, the name of its exporter."""
     used: Mapping[PackedBucket, float]
     throttle_ms: Mapping[PackedBucket, float]
     tokens: Mapping[PackedBucket, float]
     queue_ms: float | None
+    """The 99th percentile of the time in the controller's event queue."""
     produce_ms: float | None = None
+    """The 99th percentile of the total time of produce requests."""
     unread: int = 0
+    """The number of lines with a relevant metric that are not in the text format."""
 
     @property
     def has_readings(self) -> bool:
@@ -68,7 +69,7 @@ class BrokerMetrics:
         return bool(self.used or self.throttle_ms or self.tokens)
 
     def readings(self) -> Iterator[tuple[QuotaBucket, BucketUse]]:
-        """Yield the use of each bucket. The values are not kept, because all of them together take much memory."""
+        """Yield each bucket once, with its use. A list of all uses would take much memory."""
         used, throttle_ms, tokens = self.used, self.throttle_ms, self.tokens
         throttled = (packed for packed in throttle_ms if packed not in used)
         rejected = (packed for packed in tokens if packed not in used and packed not in throttle_ms)
@@ -83,7 +84,10 @@ class BrokerMetrics:
 
 
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
-    """Return the metrics of one broker. `where` is the name of a broker that does not report its id."""
+    """Return the metrics of one broker. `where` is the name of a broker that does not report its id.
+
+    Samples of other metrics are ignored. If several samples have the same percentile, the highest value is returned.
+    """
     broker, queue, produce = where, None, None
     used: dict[PackedBucket, float] = {}
     throttle_ms: dict[PackedBucket, float] = {}

@@ -51,7 +51,8 @@ def urls(text: str, named: str) -> tuple[str, ...]:
 
 
 def read(addresses: Sequence[str]) -> list[BrokerMetrics | Unreachable]:
-    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each one, in order.
+    """Read the exporters in parallel, at most 16 at a time. Return the metrics or the error of each exporter, in the
+    order of `addresses`.
 
     Raises Invalid if two exporters report the same broker. `addresses` must not be empty.
     """

@@ -68,9 +68,10 @@ def server(text: str, named: str) -> PrometheusServer:
 
 
 def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
-    """Return the newest metrics of all brokers, or one error if the server gives no valid answer or has no metrics.
+    """Return the newest metrics of all brokers.
 
-    Raises Invalid if a broker is listed twice.
+    If the server gives no valid answer or has no metrics, the list has only one Unreachable. Raises Invalid if a broker
+    is listed twice.
     """
     newest: list[BrokerMetrics] = []
     try:
@@ -87,9 +88,11 @@ def read(of: PrometheusServer) -> list[BrokerMetrics | Unreachable]:
 def history(
     of: PrometheusServer, begin: datetime, end: datetime, step: timedelta
 ) -> Iterator[tuple[datetime, list[BrokerMetrics]]]:
-    """Yield the time (UTC) and the metrics of all brokers for every step from `begin` to `end` that has samples.
+    """Yield the time (UTC) and the metrics of all brokers for every step from `begin` to `end` that has samples, the
+    earliest first.
 
-    Raises Unreachable if there is no valid answer, and Invalid if a broker is listed twice.
+    Sends one request for each hour, or for each step that is longer, when its values are needed. Raises Unreachable if
+    there is no valid answer, and Invalid if a broker is listed twice.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))

@@ -49,19 +49,18 @@ class Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The values that decide which record a command uses.
-
-    `name` is the topic's name, `NONE`, or None if the operator chose no record. `warned` receives each warning. With
-    `writes`, the command writes, so kquota must be able to read a record that this host has used. With `cautious`, the
-    command removes settings that no run needs, so it must not miss runs that are recorded in ZooKeeper. `waiting` is
-    called as in `TopicRecord`.
-    """
+    """The values that decide which record a command uses."""
 
     name: str | None
+    """The topic's name, `NONE`, or None if the operator chose no record."""
     writes: bool
+    """True if the command writes, so that kquota must be able to read a record that this host has used."""
     warned: Callable[[KquotaError], None]
+    """A function that receives each warning."""
     cautious: bool = False
+    """True if the command removes settings that no run needs, so that it must not miss runs in ZooKeeper."""
     waiting: Callable[[str], None] | None = None
+    """The function that `TopicRecord` calls before it waits for the lock."""
 
     @property
     def topic(self) -> str:
@@ -74,7 +73,8 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
 
     Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. A command that only reads also
     gets `Unshared` if it cannot reach the znodes. With `cautious`, `Unshared` is `hidden` if ZooKeeper may have open or
-    unreadable runs. `znodes` opens a session with the ZooKeeper in its argument.
+    unreadable runs. `znodes` opens a session with the ZooKeeper in its argument. If the command writes, this host
+    remembers the topic.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
     raises Refused if the record that this host has used is missing or cannot be read. Also raises the errors of
@@ -141,7 +141,10 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
 
 
 def topic_record(log: Log, name: str, files: RunFiles, waiting: Callable[[str], None] | None = None) -> TopicRecord:
-    """Return the record in the topic `name`. Other processes of this host share the sighting of its lock."""
+    """Return the record in the topic `name`. All kquota processes of this host share one file for its `Sighting`.
+
+    `waiting` is called as in `TopicRecord`.
+    """
     clock = MachineClock()
     return TopicRecord(log, name, files.cluster_id, Sighting(files.folder / "lock.seen", clock), clock, waiting)
 
@@ -172,7 +175,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     """Return the address of this cluster's ZooKeeper from the config of a broker.
 
     Returns None on KRaft, or without a live broker. Raises Refused if the broker answers with an error, for example
-    because this user lacks DescribeConfigs on the cluster.
+    because this user lacks DescribeConfigs on the cluster. Raises Unreachable if the broker does not answer.
     """
     from kquota.settings.resource import BROKERS, Resource
     from kquota.stores.admin.connection import kafka_error

@@ -98,7 +98,9 @@ class Sighting:
         self._since = 0.0
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock with this `mark`, or 0.0 if it is new."""
+        """Return the seconds since this host first saw the lock with this `mark`. Stores a new mark, and returns
+        0.0.
+        """
         moment = self._clock.seconds()
         if mark != self._mark:
             self._mark, self._since = mark, self._first(mark, moment)

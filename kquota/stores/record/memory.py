@@ -34,7 +34,7 @@ class RecordMemory:
         self._path = folder / "record.json"
 
     def recall(self) -> Remembered:
-        """Return the values that `keep` stored last."""
+        """Return the values that `keep` stored last. If there are none, all values are None."""
         with suppress(OSError, ValueError, KeyError):
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             texts = {key: value for key, value in document.items() if isinstance(value, str)}

@@ -133,7 +133,7 @@ class RecordedRuns:
 
     @property
     def late_seconds(self) -> float:
-        """The seconds for which a write of the previous lock holder can still reach a broker."""
+        """The seconds for which a write of the previous lock holder can still reach a broker, or 0.0 if none can."""
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
@@ -152,18 +152,18 @@ class RecordedRuns:
         return None if found is None else str(found)
 
     def is_running(self, run: Run) -> bool:
-        """True if the process that began the run is known to run on this host. It need not hold the lock, for example
-        between two waves.
+        """Return True if the process that began the run is known to run on this host.
 
-        The process that last wrote the record does not count, because any command can write a run that shares a rate.
+        That process need not hold the lock, for example between two waves. The process that last wrote the record does
+        not count, because any command can write a run that shares a rate.
         """
         return run.owner is not None and runs_here(run.owner)
 
     def begin(self, run: Run) -> None:
         """Write the first version of a run.
 
-        Raises Busy if its id exists or another kquota has taken over, and Refused if the run cannot be written, or if
-        the record has a version of it that cannot be read.
+        Raises Busy if a run with this id exists, or another kquota has taken over. Raises Refused if the run cannot be
+        written, or if the record has a version of the run that cannot be read.
         """
         if run.id in self._latest:
             raise Busy(f"run {run.id}: another run with this id began within the same second. Try again")
@@ -172,8 +172,8 @@ class RecordedRuns:
     def update(self, run: Run) -> None:
         """Write the next version of a run if the run changed, or if this host has no journal of the run.
 
-        Also writes it if the last version belongs to another record, or if another process wrote the last version to
-        the shared record. A version that this other process wrote only to its own journal then cannot become current
+        Also writes the next version if the last one belongs to another record, or if another process wrote the last one
+        to the shared record. A version that the other process wrote only to its own journal then cannot become current
         (see `joined`). Raises Busy if another kquota has taken over, and Refused like `begin`.
         """
         if run.id not in self._latest:

@@ -55,7 +55,7 @@ class Shared(Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """The seconds for which a write of the previous lock holder can still reach a broker."""
+        """The seconds for which a write of the previous lock holder can still reach a broker, or 0.0 if none can."""
 
     @property
     def keeps(self) -> int:
@@ -123,17 +123,16 @@ class Unshared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The current runs by id. `ahead` has the ids of runs that this host must send to the record: its version is newer,
-    or the run is open and not in the record.
-
-    `missing` has those of `ahead` that are not in the record although this host sent them there. `lost` has the ids of
-    runs that were continued on another host while this host wrote without the record.
-    """
+    """The current version of each run, and the ids of runs for which the journals and the record differ."""
 
     runs: Mapping[str, Run]
+    """The current version of each run, by id."""
     ahead: Sequence[str] = ()
+    """Runs to send to the record, because this host has a newer version, or an open run that is not in the record."""
     missing: Sequence[str] = ()
+    """Runs in `ahead` that are not in the record although this host sent them there."""
     lost: Sequence[str] = ()
+    """Runs that were continued on another host while this host wrote without the record."""
 
 
 def joined(

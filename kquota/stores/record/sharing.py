@@ -29,48 +29,53 @@ _UNREADABLE: Final = "End every unreadable run with the version of kquota that w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingPlan:
-    """The steps of `share`. `setup` is the topic to create, or None if it exists. With `marker`, `share` also writes
-    the marker znode.
-    """
+    """The steps of `share`."""
 
     setup: Creation | None
+    """The topic to create, or None if the topic exists."""
     marker: bool
+    """True if `share` also writes the marker znode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """The state of the shared record. `wrong` are problems that prevent its use. `weak` are problems that can make the
-    topic lose or refuse records.
+    """The state of the shared record.
 
-    `identity` is the id of the topic, and `replicas` its replication factor. `writer` is the current holder of the
-    lock, if any. `unreadable` has the reason for each run that cannot be read. `foreign` is the number of Kafka records
-    that kquota ignores. If there are `wrong` problems, kquota does not read the record, so the fields after `weak` are
-    None.
+    If there are `wrong` problems, kquota does not read the record, so the fields after `weak` are None.
     """
 
     identity: str
+    """The id of the topic, or an empty string before Kafka 2.8."""
     replicas: int
+    """The lowest replication factor of a partition."""
     wrong: Sequence[str] = ()
+    """The problems that prevent the use of the topic."""
     weak: Sequence[str] = ()
+    """The problems that can make the topic lose or refuse records."""
     writer: str | None = None
+    """The holder of the lock, or None if the lock is free or its holder has ended."""
     open_runs: Sequence[str] | None = None
+    """The ids of the open runs, sorted."""
     ended_runs: int | None = None
+    """The number of ended runs."""
     unreadable: Mapping[str, str] | None = None
+    """The reason for each run that cannot be read, by id."""
     foreign: int | None = None
+    """The number of Kafka records that kquota ignores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """The objects that `unshare` removes: the topic, the marker znode, and the topic in the state of this host.
-
-    `topic`, `marker` or `memory` is False if the object does not exist. `marker` and `memory` are also False if they
-    name another topic. `ended_runs` is the number of ended runs in the topic.
-    """
+    """The objects that `unshare` removes."""
 
     topic: bool
+    """True if the topic exists."""
     marker: bool
+    """True if the marker znode exists and names this topic."""
     memory: bool
+    """True if the state of this host names this topic."""
     ended_runs: int
+    """The number of ended runs in the topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +96,10 @@ class Sharing:
         return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:
-        """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now."""
+        """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now.
+
+        Also raises the errors of `topic_setup.describe`.
+        """
         _must_have_both(self)
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
@@ -135,7 +143,7 @@ class Sharing:
     def condition(self) -> Condition | None:
         """Return the state of the record, or None if its topic does not exist.
 
-        Raises Forbidden if this user cannot see the topic.
+        Raises the errors of `topic_setup.describe`, for example Forbidden if this user cannot see the topic.
         """
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
@@ -166,11 +174,12 @@ class Sharing:
         )
 
     def unshare(self, *, dry_run: bool = False) -> Removal:
-        """Delete the topic and the marker, and clear the topic in `RecordMemory`. Returns what was removed.
+        """Delete the topic and the marker, remove the topic from `RecordMemory`, and return the removed objects.
 
-        A dry run only returns what it would remove. Raises Refused if a run is open or cannot be read, or if the caller
-        did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any other host.
-        Raises Incomplete if it deleted the topic, but not the marker.
+        A dry run only returns the objects that it would remove. Raises Refused if a run is open or cannot be read, or
+        if the caller did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any
+        other host. Raises Incomplete if it deleted the topic, but not the marker. Also raises the errors of
+        `topic_setup.delete`.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)

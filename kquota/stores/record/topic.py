@@ -43,10 +43,13 @@ takes over, and `Log.append` then fails.
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    If another kquota may hold the lock, `lock` calls `waiting` and waits until the lock is unchanged for one lease. It
-    raises Busy if the holder sends a beat, and otherwise takes the lock. Without `waiting`, it raises Busy
-    instead of waiting. It raises Refused if it cannot read the lock. With `take_over`, it takes any lock at once. If
-    another kquota may have held that lock, it then waits `WRITE_SECONDS`.
+    If another kquota may hold the lock, `lock` calls `waiting` with a message, and waits until the lock is unchanged
+    for one lease. If the holder sends a beat meanwhile, `lock` raises Busy. Otherwise, it takes the lock.
+
+    - Without `waiting`, `lock` raises Busy instead of waiting.
+    - Without `take_over`, `lock` raises Refused for a lock that it cannot read.
+    - With `take_over`, `lock` takes any lock at once. If another kquota may have held it, `lock` then waits
+      `WRITE_SECONDS`.
     """
 
     keeps = _ENDED
@@ -209,7 +212,7 @@ class TopicRecord:
         while True:
             self._read()
             found = self._found(forced=take_over)
-            taken = found is not None and not found.released and not found.holder.dead
+            taken = self._has_unreadable_lock if found is None else not found.released and not found.holder.dead
             if found is not None and taken and not take_over:
                 left = LEASE_SECONDS - self._seen.unchanged(found.mark)
                 if left > 0:
@@ -299,6 +302,12 @@ class TopicRecord:
                 f"{self.place}: the lock cannot be read ({type(error).__name__}: {error!s:.200}). A newer kquota, a "
                 "kquota for another cluster or another program wrote this lock"
             ) from error
+
+    @property
+    def _has_unreadable_lock(self) -> bool:
+        """True if the topic has a lock that this kquota cannot read. Its holder may be alive."""
+        item = self._items.get(LOCK)
+        return item is not None and item.value is not None and self._found(forced=True) is None
 
     def _read(self) -> None:
         asked = self._clock.seconds()

@@ -23,21 +23,24 @@ _MOST_SECONDS: Final = 1e12
 
 
 def text(value: Any, longest: int = LONGEST_TEXT) -> str:
-    """Return the value if it is a string of at most `longest` characters."""
+    """Return the value if it is a string of at most `longest` characters. Raises ValueError for any other value."""
     if not isinstance(value, str) or len(value) > longest:
         raise ValueError(f"{value!r:.40} is not a string of at most {longest:,} characters")
     return value
 
 
 def flag(value: Any) -> bool:
-    """Return the value if it is true or false."""
+    """Return the value if it is true or false. Raises ValueError for any other value."""
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
 def moment(value: Any) -> datetime:
-    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998."""
+    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998.
+
+    Raises ValueError for any other value.
+    """
     found = datetime.fromisoformat(text(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
@@ -47,35 +50,35 @@ def moment(value: Any) -> datetime:
 
 
 def rate(number: Any) -> ByteRate | None:
-    """Return a positive rate in bytes per second, or None for null."""
+    """Return a rate in whole bytes per second, or None for null. Raises ValueError unless it is from 1 to 2^63 - 1."""
     if number is not None and (type(number) is not int or not 0 < number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a rate in bytes per second")
     return None if number is None else ByteRate(number)
 
 
 def number(value: Any) -> int:
-    """Return the value if it is a valid partition, broker or process id."""
+    """Return the value if it is a valid partition, broker or process id. Raises ValueError for any other value."""
     if type(value) is not int or not is_id(str(value)):
         raise ValueError(f"{str(value)[:40]!r} is not a partition, broker or process id")
     return value
 
 
 def topic(value: Any) -> str:
-    """Return the value if it is a valid topic name."""
+    """Return the value if it is a valid topic name. Raises ValueError for any other value."""
     if why := wrong_topic_name(text(value)):
         raise ValueError(f"{value[:40]!r} {why}")
     return cast(str, value)
 
 
 def count(number: Any) -> int | None:
-    """Return a number of bytes, or None for null."""
+    """Return a number of bytes, or None for null. Raises ValueError unless it is a whole number from 0 to 2^63 - 1."""
     if number is not None and (type(number) is not int or not 0 <= number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
     return number
 
 
 def seconds(number: Any) -> float | None:
-    """Return a duration in seconds, or None for null."""
+    """Return a duration in seconds, or None for null. Raises ValueError unless it is a number from 0 to 10^12."""
     if number is None:
         return None
     if type(number) not in (int, float) or not 0 <= number < math.inf or number > _MOST_SECONDS:
@@ -103,14 +106,15 @@ def setting_of(item: Any) -> Setting:
 
 
 def same(value: Any) -> Any:
-    """Return a value that JSON has."""
+    """Return the value unchanged, because JSON has this type."""
     return value
 
 
 class Codec(NamedTuple):
     """The functions that write and read one value, and its key in JSON if that is not the name of its field.
 
-    With `if_any`, a field without a value is not written, and a field that is not written has its default.
+    With `if_any`, a field that is None, empty, 0 or false is not written. A field that is missing in JSON then gets its
+    default.
     """
 
     write: Callable[[Any], Any]

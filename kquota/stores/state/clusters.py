@@ -26,20 +26,22 @@ _SECRET: Final = re.compile(r"pass|secret|token|jaas|credential|key(?!tab)", re.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCluster:
-    """The table `[clusters.NAME]`: names of options without leading dashes, with their values.
-
-    With `confirm`, every command asks before it writes to this cluster, unless `--yes` is given.
-    """
+    """The table `[clusters.NAME]` of one cluster."""
 
     options: Mapping[str, str]
+    """The values of options, by the name of the option without leading dashes."""
     confirm: bool
+    """True if every command must ask before it writes to this cluster, unless `--yes` is given. The default is
+    False.
+    """
 
 
 def cluster(name: str, environment: Mapping[str, str]) -> NamedCluster:
     """Return the table `[clusters.NAME]`.
 
-    Relative paths of login files start at the folder of `config.toml`. Raises Invalid if the file or the table is
-    missing, or if the file or any of its tables is not valid. The message names the file and the problem.
+    Relative paths of login files start at the folder of `config.toml`. Raises Invalid if the file is missing, cannot be
+    read or has no such table. Also raises Invalid if the file or any of its tables is not valid, or if a path needs a
+    home folder that is unknown.
     """
     path = folders.config(environment) / "config.toml"
     clusters = _clusters(path)
@@ -84,7 +86,7 @@ def _clusters(path: Path) -> dict[str, Any]:
 
 def _check(entry: object, where: str) -> None:
     if not isinstance(entry, dict):
-        raise Invalid(f"{where} must be a table")
+        raise Invalid(f"{where} is not a table. Write each cluster as a table [clusters.NAME]")
     for key, value in entry.items():
         if key not in _KEYS:
             if _SECRET.search(key):
@@ -95,17 +97,17 @@ def _check(entry: object, where: str) -> None:
             raise Invalid(f"{where}: {key!r} is not a valid key. Valid keys: {', '.join(_KEYS)}")
         if key == CONFIRM:
             if not isinstance(value, bool):
-                raise Invalid(f"{where}: {key} must be true or false, without quotes")
+                raise Invalid(f"{where}: {key} is {value!r:.40}. Write true or false, without quotes")
             continue
         if not isinstance(value, str) or not value:
-            raise Invalid(f"{where}: {key} must be a non-empty string")
+            raise Invalid(f"{where}: {key} is {value!r:.40}. Write a non-empty string in quotes")
     if len(entry.keys() & set(ADDRESSES)) != 1:
         raise Invalid(f"{where} needs either bootstrap-server or zookeeper. To use both, define two clusters")
     if entry.keys() >= set(METRICS):
         raise Invalid(f"{where}: {' and '.join(METRICS)} are two sources of the same metrics. Keep one of them")
     for key in entry:
         if key.startswith("zk-") and "zookeeper" not in entry:
-            raise Invalid(f"{where}: {key} is valid only with zookeeper")
+            raise Invalid(f"{where}: {key} is valid only with zookeeper. Remove {key}")
 
 
 def _placed(key: str, value: str, folder: Path, where: str) -> str:

@@ -21,9 +21,11 @@ _ALIVE: Final = "alive"
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """Yield a new folder in the system's folder for temporary files (`TMPDIR`), and delete it afterwards.
+    """Yield a new temporary folder, and delete this folder at the end of the context.
 
-    Also deletes the folders of killed commands, because the files of Spark in them would fill the disk.
+    The folder is in `TMPDIR`, or else in the system's folder for temporary files. Also deletes the folders that killed
+    commands of this user left, because the files of Spark in such folders would fill the disk. Raises OSError if the
+    new folder cannot be created.
     """
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
@@ -74,11 +76,15 @@ def check_report(path: Path, mark: str) -> None:
         if place.exists() and (head := _head(place)) and mark.encode() not in head:
             raise Invalid(_REPORT, f" {path}: already exists and is not a kquota report. Choose another file")
     except OSError as error:
-        raise Invalid(_REPORT, f" {path}: {error.strerror}") from error
+        raise Invalid(_REPORT, f" {path}: cannot be read: {error.strerror}. Choose another file") from error
 
 
 def write_report(path: Path, page: str) -> None:
-    """Write the report to a temporary file, fsync it, and rename it to `path`. Raises Refused if that fails."""
+    """Write the report to `path`, completely or not at all. An existing file is replaced. If `path` is a symlink, the
+    target of the symlink is replaced.
+
+    Raises Refused if the report cannot be written or synced to the disk.
+    """
     place = path.resolve()
     try:
         with durable.replacing(place) as file:

@@ -26,7 +26,9 @@ _LONGEST: Final = 200
 
 
 def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-    """Return the lines `topics NAME` and `brokers ID`, sorted, without invalid topic names."""
+    """Return the lines `topics NAME`, sorted, and then the lines `brokers ID`, sorted by id. Invalid topic names are
+    left out.
+    """
     return [
         *(f"topics {name}" for name in sorted(topics) if not wrong_topic_name(name)),
         *(f"brokers {broker}" for broker in sorted(brokers)),
@@ -34,11 +36,12 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 
 
 class CompletionFile:
-    """The names of one cluster, in a file that only its owner can read. The shells look for it in
+    """The names of one cluster, in a file that only its owner can read. The shells look for this file in
     `$XDG_CACHE_HOME/kquota/completion`.
 
     `named` are the values of the options in `cli.connection.REACHING`, in the same order. An option that is not set is
-    an empty string. No method raises, because completions work without the file.
+    an empty string. No method raises an error if the file cannot be read or written, because completions also work
+    without the file.
     """
 
     def __init__(self, folder: Path, named: Sequence[str]) -> None:
@@ -56,7 +59,9 @@ class CompletionFile:
         return []
 
     def keep_names(self, topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns the stored lines."""
+        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns their lines, even if the lines could
+        not be stored.
+        """
         found = lines(topics, brokers)
         self.keep(found, FRESH_SECONDS)
         return found

@@ -1,4 +1,4 @@
-"""The findings that `throttle doctor` keeps for its next execution: one small JSON file for each cluster."""
+"""The leftovers that `throttle doctor` has seen, kept for its next check: one small JSON file for each cluster."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored findings, or None if the file is missing, damaged, too large or of another version.
+        """Return the stored sightings, or None if the file is missing, damaged, too large or of another version.
 
-        With None, all findings count as new. Raises Refused if the file exists but cannot be read.
+        With None, all leftovers count as new. Raises Refused if the file exists but cannot be read.
         """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
@@ -48,13 +48,15 @@ class SightingsFile:
         except OSError as error:
             if error.errno == errno.EFBIG:
                 return None
-            raise Refused(f"{self._path}: cannot be read: {error.strerror}") from error
+            raise Refused(f"{self._path}: cannot be read: {error.strerror}. Check its owner and permissions") from error
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the stored findings. If there are more than `recall` can read, store only some of the oldest. The
-        others then count as new. Raises Refused if the file cannot be written.
+        """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest.
+
+        At the next check, the leftovers that were not stored count as new. Raises Refused if the file cannot be
+        written.
         """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
@@ -74,8 +76,10 @@ class SightingsFile:
 
 
 def _document(at: datetime, found: Sequence[tuple[datetime, Setting, str]]) -> bytes:
-    """Return the text of the file. Findings with the same time and key are in one group, and the entries of one list
-    are in one text, because each of 100,000 findings would otherwise repeat the time, the key and the name.
+    """Return the bytes of the file.
+
+    Leftovers with the same time and key are in one group, and the entries of one list are in one text. Otherwise, each
+    of 100,000 leftovers would repeat the time, the key and the name.
     """
     groups: dict[tuple[datetime, str, str], dict[Setting, list[str]]] = {}
     for first_seen, setting, value in found:

@@ -36,7 +36,8 @@ _MANIFEST: Final = "_batch.json"
 def listing(paths: Iterable[Path]) -> Listing:
     """Return the history in these folders and snapshot files.
 
-    Raises Invalid if a path is missing or invalid, or if two snapshots that are not in a batch have the same key.
+    Raises Invalid if a path is missing, or if a snapshot or the manifest of a batch is unreadable or not valid. Also
+    raises Invalid if two snapshots that are not in a batch have the same key.
     """
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
@@ -54,8 +55,8 @@ def listing(paths: Iterable[Path]) -> Listing:
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
     """Return the snapshots to delete in a folder: each compacted snapshot, unless it is the newest of its cluster.
 
-    `held` has the keys of the compacted snapshots. `newest` needs the newest snapshot of each cluster, because it reads
-    only snapshot files. Raises Invalid if the folder or a snapshot in it cannot be read.
+    `held` has the keys of the compacted snapshots. The function `newest` needs the newest snapshot of each cluster,
+    because `newest` does not read batches. Raises Invalid if the folder or a snapshot in the folder cannot be read.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -82,8 +83,9 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
 
 
 def lines(path: Path) -> Generator[bytes]:
-    """Yield the lines of a snapshot, with their newlines. The file can be compressed with gzip. Raises Invalid if it is
-    unreadable or damaged, or has a line of more than `bounded.LINE` bytes.
+    """Yield the lines of a snapshot, with their newlines. The file can be compressed with gzip.
+
+    Raises Invalid if the file is unreadable or damaged, or has a line of more than `bounded.LINE` bytes.
     """
     try:
         with path.open("rb") as raw:
@@ -95,7 +97,7 @@ def lines(path: Path) -> Generator[bytes]:
 
 
 def check_snapshots(paths: Iterable[Path]) -> None:
-    """Read snapshots to their end. Raises Invalid for the first damaged one."""
+    """Raise Invalid for the first snapshot that is unreadable or damaged. Reads each file to its end."""
     for path in paths:
         with contextlib.closing(lines(path)) as every:
             for _ in every:
@@ -110,11 +112,11 @@ class HistoryBatch:
     unfinished: Path
 
     def commit(self, tables: Mapping[str, Path], snapshots: Collection[SnapshotKey]) -> Path:
-        """Create one batch from the tables' files (`cluster=…/date=…/*.parquet`) with a single rename.
+        """Add one batch to the history, completely or not at all, and return the path of the batch.
 
-        `tables` has the folder of each table by the table's name, and `snapshots` are the keys for the manifest.
-        Returns the path of the batch. After a power failure, the history has either the whole batch or no part of it.
-        Raises Refused if it cannot be written, and Incomplete if a power failure could still remove it.
+        `tables` has the folder of each table by the table's name. The files `cluster=…/date=…/*.parquet` of these
+        folders are moved into the batch. `snapshots` are the keys for the manifest. Raises Refused if the batch cannot
+        be written. Raises Incomplete if the batch is in the history, but a power failure could still remove the batch.
         """
         place = self.directory / history.ROLLED / history.batch_name(snapshots)
         batch = self.unfinished / "batch"
@@ -146,10 +148,11 @@ class HistoryBatch:
 
 @contextlib.contextmanager
 def rolling(directory: Path) -> Iterator[HistoryBatch]:
-    """Lock the history and yield a new batch. Deletes the files that a dead process left.
+    """Lock the history until the context ends, and yield a new batch.
 
-    Raises Busy if another kquota is compacting this history, and Refused if the folder cannot be written or
-    its file system has no locks.
+    Deletes the unfinished files of earlier processes at the start, and those of this batch at the end. Raises Busy if
+    another kquota is compacting this history. Raises Refused if the folder cannot be written or its file system has no
+    locks.
     """
     unfinished = directory / _UNFINISHED
     try:
@@ -186,7 +189,9 @@ def _manifested(path: Path) -> frozenset[SnapshotKey]:
 
 
 def key_of(path: Path) -> SnapshotKey:
-    """Return the key of a snapshot file. Raises Invalid if it cannot be read, or does not begin with a snapshot row."""
+    """Return the key of a snapshot file. Raises Invalid if the file cannot be read, or does not begin with a snapshot
+    row.
+    """
     with contextlib.closing(lines(path)) as every:
         return history.taken(next(every, b""), str(path))
 
@@ -212,7 +217,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged")
+    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged. Check its permissions")
 
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -225,9 +230,10 @@ def safe(cluster_id: str) -> str:
 
 
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
-    """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename. Returns its path.
+    """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`, completely or not at all. Returns the path of the file.
 
-    Raises Invalid if `directory` cannot be created, and Refused if the file exists or cannot be written.
+    `lines` have no newlines. Creates `directory` if it is missing. Raises Invalid if `directory` cannot be created, and
+    Refused if the file exists or cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
-"""Defers signals during calls to client libraries, because a library can swallow the exception of a handler.
+"""Defers signals during calls to client libraries, because a library can catch the exception that a signal handler
+raises.
 
-For example, if Ctrl-C interrupts kazoo while it wakes its connection, kazoo assumes that the connection was lost and
+For example, if Ctrl-C interrupts kazoo while kazoo wakes its connection, kazoo assumes that the connection was lost and
 continues the write.
 """
 
@@ -18,10 +19,12 @@ _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], None]]:
-    """Defer the signals in `_NUMBERS`. Yields a function that passes the deferred signals to the previous handlers.
+    """Defer SIGINT, SIGTERM, SIGHUP and SIGALRM until the context ends. Yields a function that passes the signals
+    deferred so far to the previous handlers.
 
-    The end of the context also passes them on. A signal without a Python handler is not deferred. `deferred` has no
-    effect outside of the main thread, because Python handles signals only there.
+    The end of the context restores the previous handlers, and then passes the remaining signals to these handlers. A
+    signal without a Python handler is not deferred. Outside of the main thread, `deferred` has no effect, because
+    Python handles signals only in the main thread.
     """
     came: list[tuple[int, FrameType | None]] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}

@@ -26,10 +26,11 @@ _BY_HAND: Final = (". Move this file to another folder. Then show the throttles 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A run from a journal. `shared` has the versions that were sent to each shared record, each with its writer."""
+    """A run from a journal."""
 
     run: Run
     shared: Mapping[str, Mapping[int, Owner | None]]
+    """For each shared record by its id: the versions that were sent to it, each with its writer (None if unknown)."""
 
 
 def line(document: Mapping[str, Any]) -> bytes:

@@ -30,7 +30,7 @@ KeyAndValue: TypeAlias = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One record of the log."""
+    """One record of the log. `value` is None if the record deletes its key."""
 
     offset: int
     key: str
@@ -70,8 +70,8 @@ class Log(Protocol):
     def append(self, entries: Sequence[KeyAndValue]) -> None:
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
-        When this returns, the entries are in the log on all in-sync replicas. A batch of about 900 kB is accepted by
-        default. Raises:
+        When this method returns, the entries are in the log on all in-sync replicas. By default, Kafka accepts a batch
+        of about 900 kB. Raises:
 
         - Stale: another host appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.

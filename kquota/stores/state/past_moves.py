@@ -1,7 +1,7 @@
 """The past moves of a cluster, and the latest estimates for it: two small JSON files next to the runs.
 
-kquota uses these files only to improve an estimate. A file that is missing, damaged or from a newer kquota therefore
-counts as empty.
+kquota uses these files only to improve an estimate. A file that is missing, unreadable, damaged or of another version
+therefore counts as empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class PastMovesFile:
         self._folder = root / cluster_id
 
     def recall(self) -> PastMoves:
-        """Return the stored moves."""
+        """Return the stored moves, oldest first. If the moves under way or the ended moves are missing or invalid, that
+        part of the result is empty.
+        """
         document = _document(self._folder / "past_moves.json")
         return PastMoves(under_way=_all(document, "under_way", _UNDER_WAY), ended=_all(document, "ended", _ENDED))
 

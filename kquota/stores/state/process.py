@@ -27,7 +27,11 @@ _SAME_START: Final = timedelta(seconds=2)
 
 @functools.cache
 def me() -> Owner:
-    """Return the user, the host, the process id and the start time of this process."""
+    """Return the user, the host, the process id and the start time of this process.
+
+    If the system does not report the user's name, `user` is the user id. Without `/proc`, the start time is the time of
+    the first call.
+    """
     began = _began(os.getpid()) or datetime.now(UTC)
     return Owner(user=_user(), host=socket.gethostname(), pid=os.getpid(), since=began.replace(microsecond=0))
 
@@ -44,17 +48,19 @@ def runs_here(owner: Owner) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The process that holds a lock, and its command.
-
-    `machine` identifies one boot of one machine and one container on it, because containers can have the same host name
-    and process ids. `machine` is None if the system does not report the boot or the container. `started` distinguishes
-    a process from a later one with the same id.
-    """
+    """The process that holds a lock, and its command."""
 
     owner: Owner
     doing: str
+    """The command of the process."""
     machine: str | None = None
+    """The ids of a machine's boot and of a container, because containers can have the same host name and process ids.
+    None if the system does not report both.
+    """
     started: str | None = None
+    """The start time of the process in ticks since boot, or None if it is unknown. It distinguishes the process from a
+    later process with the same id.
+    """
 
     def __str__(self) -> str:
         since = self.owner.since.isoformat(timespec="seconds")
@@ -94,7 +100,11 @@ def holder(doing: str) -> Holder:
 
 
 def holder_of(document: Mapping[str, Any]) -> Holder:
-    """Return the holder that `written` stored. A default replaces each missing or invalid value."""
+    """Return the holder that `written` stored.
+
+    Missing and invalid values get defaults: "unknown" for the user, the host and the command, 0 for the process id, and
+    None for `machine` and `started`. The default of the start time `since` is the start time of this process.
+    """
     pid = document.get("pid")
     since = me().since
     with contextlib.suppress(ValueError, TypeError):

@@ -48,10 +48,11 @@ class RunFiles:
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
-        """Lock this folder until the context ends, so that no other kquota writes. Raises Busy, which names the holder,
-        if the lock is held. Raises Refused if the lock file cannot be written or locked.
+        """Lock this folder until the context ends, so that no other kquota writes. Creates the folder if it is missing.
 
-        The operating system releases the lock when the process ends for any reason.
+        Raises Busy, which names the holder, if another process holds the lock. Raises Refused if the lock file cannot
+        be written or locked, or if the folder belongs to another user. The operating system releases the lock when the
+        process ends for any reason.
         """
         self._make_folder()
         path = self.folder / "lock"
@@ -82,7 +83,7 @@ class RunFiles:
     def writer(self) -> Holder | None:
         """Return the process that holds the lock, or None if no process of this machine is known to hold the lock.
 
-        This does not try the lock, because another process could then fail to get it.
+        This method does not try to take the lock, because another process could then fail to get the lock.
         """
         try:
             found = _holder(bounded.file_bytes(self.folder / "lock", _LONGEST_LOCK).decode(errors="replace"))
@@ -91,11 +92,12 @@ class RunFiles:
         return found if found.alive else None
 
     def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, Kept]:
-        """Return every run by id, including ended ones, because kquota keeps their journals.
+        """Return every run by id, in the order of the journals' names. Includes ended runs, because kquota keeps their
+        journals.
 
         A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
-        a journal cannot be read, or if a journal has another version of the format. If `unread` is given, it receives
-        the id and the error of each run whose journal cannot be read, and Refused is raised only for the folder.
+        a journal cannot be read, or if a journal is damaged or has another version of the format. If `unread` is given,
+        the errors of journals are not raised: the method adds each of them to `unread`, by the id of the run.
         """
         found = {}
         for file in self._files():
@@ -113,8 +115,10 @@ class RunFiles:
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
 
-        The stamp has `record` and `version`. Raises Busy if another file has this path, or if the version is 1 and the
-        run already has a journal. Raises Refused if the journal cannot be read or written.
+        The stamp has `version` and `record`: the id of the shared record to which this version is sent, or None. Raises
+        Busy if something other than a journal has this path, or if the version is 1 and the run already has a journal.
+        Raises Refused if the journal cannot be read or written, if the run id is not valid, or if the folder belongs to
+        another user.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
@@ -135,11 +139,11 @@ class RunFiles:
         return replace(run, stamp=stamp)
 
     def place(self, run: Run) -> str:
-        """Return the path of the run's journal."""
+        """Return the path of the run's journal. Raises Refused if the run id is not valid."""
         return str(self._path(run.id))
 
     def has(self, run: Run) -> bool:
-        """Return True if this host has a journal of the run."""
+        """Return True if this host has a journal of the run. Raises Refused if the run id is not valid."""
         return self._path(run.id).is_file()
 
     def _path(self, run_id: str) -> Path:
@@ -249,4 +253,5 @@ def _holder(text: str) -> Holder:
 
 def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
     why = error.strerror or str(error)
-    return Refused(f"{path}: cannot be {verb} ({why}). kquota cannot continue without its journals")
+    step = "Check its permissions and the disk, because kquota cannot continue without its journals"
+    return Refused(f"{path}: cannot be {verb} ({why}). {step}")

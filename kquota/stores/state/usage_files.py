@@ -25,11 +25,12 @@ these files, because later readings go to another folder.
 def add(
     directory: Path, cluster_id: str, time: datetime, found: Iterable[tuple[QuotaBucket, BucketUse]]
 ) -> tuple[Path | None, int]:
-    """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`: write, fsync, rename.
+    """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`, completely or not at all.
 
     Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
-    For a reading without rows, writes no file and returns None and 0. Raises Invalid if a folder cannot be created or
-    read, and Refused if the file exists or cannot be written.
+    For a reading without rows, writes no file and returns None and 0. Also removes partial files of killed processes,
+    if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a folder cannot
+    be created or read, and Refused if the file exists or cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
@@ -46,7 +47,8 @@ def add(
 def found(directories: Iterable[Path]) -> Listing:
     """Return the batches in these folders, and the usage snapshots that are not compacted yet.
 
-    Raises Invalid for a folder that does not exist, and for a file that is not a snapshot.
+    Raises Invalid for a folder that does not exist or cannot be read, for a usage snapshot that is not valid, and for a
+    batch whose manifest is not valid.
     """
     folders = tuple(directories)
     compacted = history.listing(folders)

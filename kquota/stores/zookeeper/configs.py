@@ -39,8 +39,8 @@ class Open:
 class ZooKeeperConfigs:
     """Topic and broker configs in their znodes, without the static configs of the brokers.
 
-    `unreadable` is called with a note about every znode and value that neither kquota nor the brokers can read.
-    kquota leaves these out.
+    kquota leaves out znodes and values that neither kquota nor the brokers can read, and calls `unreadable` with a note
+    about each of them.
     """
 
     def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
@@ -58,8 +58,8 @@ class ZooKeeperConfigs:
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the configs, including those of dead brokers. The value of a password is None.
 
-        Missing topics are left out. A resource whose znode cannot be read is also left out, but raises Refused if it is
-        the only given resource.
+        Missing topics are left out. A resource whose znode is not a config that Kafka wrote is also left out, with a
+        note. If this resource is the only one in `resources`, the method raises Refused instead.
         """
         nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
         missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
@@ -78,9 +78,9 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
-        Raises Refused for a missing topic, and Conflict if other clients keep writing first. Raises Invalid for an
-        invalid value, because no broker checks a value that is written to ZooKeeper. Raises Busy if another kquota has
-        taken over the lock.
+        Raises Refused for a missing topic and for a config that Kafka did not write. Raises Conflict if other clients
+        keep writing first, and Unreachable if the session was lost. Raises Invalid for an invalid value, because no
+        broker checks a value that is written to ZooKeeper. Raises Busy if another kquota has taken over the lock.
         """
         for change in changes:
             must_be_sound(change)

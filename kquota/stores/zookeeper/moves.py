@@ -89,7 +89,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the values, including those of dead brokers. Raises Refused for a value that is not a string."""
+        """Return the values, including those of dead brokers. Raises Refused for a config that Kafka did not write, and
+        for a value that is not a string.
+        """
         paths = {entity_path(setting.resource) for setting in settings}
         nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
         configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
@@ -106,9 +108,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        If a transaction fails, all its changes have the same error, and kquota continues with the next one. kquota
-        skips a change whose `after` equals its `before`, because every reader already sees the value that the last
-        transaction wrote.
+        If a transaction fails, all its changes have the same error, and kquota continues with the next transaction. If
+        the session was lost, this error is Unknown. kquota skips a change whose `after` equals its `before`, because
+        every reader already sees the value that the last transaction wrote.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -133,7 +135,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Return the `min.insync.replicas` of each topic: its own value, the dynamic default of the brokers, or 1.
 
         The static default of the brokers, which can be higher, is not read, because ZooKeeper does not store static
-        configs. Raises Refused for a value that is not a number.
+        configs. Raises Refused for a config that Kafka did not write, and for a value that is not a number.
         """
         paths = {topic: f"topics/{topic}" for topic in topics}
         nodes = self._znodes.read_all(f"/config/{path}" for path in (*paths.values(), _ALL_BROKERS))
@@ -142,11 +144,13 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {topic: _minimum(source, configs[source]) for topic, source in sources.items()}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Create the znode that the controller reads once and deletes when the last move has ended.
+        """Submit the moves in one znode. The controller reads this znode once, and deletes it when the last move has
+        ended.
 
-        Waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report when
-        brokers apply a change. Without this wait, a move can start without its throttle. In a test with a throttle rate
-        of 20 kB/s, 3 MB were copied at once.
+        First waits until the brokers have had time to apply earlier config changes, because ZooKeeper does not report
+        when brokers apply a change. Without this wait, a move can start without its throttle. In a test with a throttle
+        rate of 20 kB/s, 3 MB were copied at once. Also raises Refused if the znode would be larger than ZooKeeper
+        accepts.
         """
         if None in targets.values():
             raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236). Use {self._brokers}")
@@ -261,7 +265,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return found
 
     def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """Return an error for each partition that does not exist, because the controller silently ignores its move."""
+        """Return an error for each partition that does not exist, because the controller ignores its move without an
+        error.
+        """
         names = list(targets)
         nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
         there = {

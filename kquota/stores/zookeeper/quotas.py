@@ -77,6 +77,9 @@ class ZooKeeperQuotas:
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read. Returns
         the mechanisms to delete that were not set.
+
+        Raises Conflict if other clients keep writing first. Raises Refused for a config that Kafka did not write and
+        for a user without access, and Unreachable if the session was lost.
         """
         absent: tuple[str, ...] = ()
 
@@ -132,7 +135,9 @@ class ZooKeeperQuotas:
         }
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """Write all changes in one transaction."""
+        """Write all changes in one transaction. Raises Invalid for an added quota that `must_carry` rejects, and the
+        errors of `Znodes.alter_configs`.
+        """
         must_carry(change.entity for change in changes if change.add)
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
 
@@ -140,9 +145,11 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Write the changes in one transaction. If the transaction fails, write each half of its changes separately.
+        """Write the changes in one transaction, and return the reason for each change that was not made. If the
+        transaction fails, write each half of its changes separately.
 
         kquota repeats this until an unwritable znode is alone in its transaction. Changes beyond `_room` are not sent.
+        Raises Unreachable if the session was lost.
         """
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}

@@ -19,17 +19,17 @@ from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import addresses
 
 _PROBE_AFTER: Final = 1.0
-"""The seconds after which kquota checks whether a silent server uses TLS."""
+"""The seconds after which kquota checks whether a server that has not answered uses TLS."""
 _POLL_SECONDS: Final = 0.05
 _IN_VAIN: Final = 3
 
 
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
-    """Start a session with `host:port[,host:port][/chroot]`.
+    """Start a session with `host:port[,host:port][/chroot]`, and return its client.
 
     The login may still be in progress when the session has started. The first answer shows whether ZooKeeper accepted
-    the login. Raises Unreachable if no session starts within `deadline` seconds, and Invalid for a malformed address or
-    an unusable key store or trust store.
+    the login. Raises Unreachable if no session starts within `deadline` seconds or if TLS fails. Raises Invalid for a
+    malformed address or an unusable key store or trust store.
     """
     names, handler = access.names, None
     servers = addresses(connect.partition("/")[0], names.zookeeper, names.command_config)
@@ -143,7 +143,11 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
-        """Create a connection, as IHandler requires. kazoo's own TLS settings are ignored."""
+        """Return a new TLS connection, as IHandler requires. Ignores kazoo's own TLS settings.
+
+        The connection to the server must be open within `timeout` seconds and within the time limit of this handler.
+        Raises OSError if the server does not accept the connection or if TLS fails.
+        """
         plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

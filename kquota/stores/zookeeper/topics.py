@@ -35,7 +35,8 @@ class TopicNode:
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, `host:port` separated by commas. Raises Refused if there is none.
+    """Return the addresses of the live brokers, sorted: `host:port`, separated by commas. Raises Refused if there is
+    none.
 
     A broker whose znode cannot be read is left out, because one address is enough.
     """
@@ -49,7 +50,7 @@ def endpoints(znodes: Znodes) -> str:
         named |= {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()
     addresses = sorted({name.partition("://")[2] for name in named if "://" in name})
     if not addresses:
-        raise Refused("ZooKeeper: no live broker has registered an address")
+        raise Refused("ZooKeeper: no live broker has registered an address. Check that the brokers are running")
     return ",".join(addresses)
 
 
@@ -94,7 +95,7 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
     """Return the target replicas of the submitted moves. A move is left out if its topic does not exist or was created
-    after the submission.
+    after the submission. Raises Refused like `requested`.
     """
     return {
         name: replicas
@@ -162,7 +163,9 @@ def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Repli
 
 
 def brokers(ids: object, what: str) -> Replicas:
-    """Return the broker ids of a list in a znode. Raises a ValueError that names `what` for any other value."""
+    """Return the broker ids of a list in a znode. Raises ValueError for any other value. `what` names the value in the
+    message.
+    """
     found = _list(ids, what)
     if not all(_is_number(broker) for broker in found):
         raise ValueError(f"{what} is not a list of broker ids")

@@ -21,14 +21,15 @@ _UNFIT: Final = ("", ".", "..")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A znode's data, its version for a conditional write, the number of its children, and the transaction `made` that
-    created it. The newer of two znodes has the higher `made`.
-    """
+    """A znode that was read."""
 
     data: bytes
     version: int
+    """The version of the data. A conditional write requires this version."""
     children: int = 0
+    """The number of children of the znode."""
     made: int = 0
+    """The id of the transaction that created the znode. The newer of two znodes has the higher id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,10 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
 
 
 def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> ZnodeOperation:
-    """Return the operation that writes `config` to a znode, or creates the znode. Its other content does not change."""
+    """Return the operation that writes `config` to a znode. If `node` is None, the operation creates the znode.
+
+    Other content of an existing znode does not change.
+    """
     document = json_in(node.data) if node is not None and node.data else {}
     data = _dumped({"version": 1} | document | {"config": dict(config)})
     return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
@@ -149,7 +153,7 @@ def emptied(changed: Mapping[str, Mapping[str, str]], found: Mapping[str, Node |
 
     They include parents that become empty: the `clients` znode of a user, and the user's znode. The deletion of a znode
     comes before that of its parent. `changed` has the new config of each changed entity. `found` has the znodes before
-    the change, with all of `parents_of`. Source: KAFKA-14285.
+    the change, including the znodes in `parents_of`. Source: KAFKA-14285.
     """
     children = {path: node.children for path, node in found.items() if node is not None}
     for entity_path, after in changed.items():

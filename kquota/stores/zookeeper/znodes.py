@@ -65,7 +65,11 @@ ConfigEdit: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class Znodes:
-    """An open ZooKeeper session for the znodes of a Kafka cluster, as a context manager."""
+    """An open ZooKeeper session for the znodes of a Kafka cluster, as a context manager.
+
+    Each method that reads raises Unreachable if the session was lost or no answer comes within `CONNECT_SECONDS`, and
+    Refused if this client has no access.
+    """
 
     def __init__(self, connect: str, access: Access | None = None, deadline: float = CONNECT_SECONDS) -> None:
         """Connect to `host:port[,host:port][/chroot]`, and read `cluster_id` (None if ZooKeeper does not have it).
@@ -120,7 +124,9 @@ class Znodes:
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """Return the sorted children of many znodes. Sends all requests before it waits for an answer."""
+        """Return the children of many znodes, sorted, by the path of the znode. A znode that does not exist has none.
+        Sends all requests before it waits for an answer.
+        """
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
         return {path: sorted(self._answer(answer, path, [])) for path, answer in sent.items()}
@@ -136,11 +142,12 @@ class Znodes:
 
         `edits` has a function for each entity (`users/alice`), which returns the new config for the old one. A config
         that its function does not change is not written. The transaction also has the notifications. Each write
-        requires the version that was read. After a conflict, kquota reads and edits everything again.
+        requires the version that was read. After a conflict, kquota waits briefly, and reads and edits everything
+        again.
 
         Raises Conflict if other clients keep writing first. Raises Refused for changes of more than about `largest`
         bytes, for a config that Kafka did not write, and for a user without access. Raises Unreachable if the session
-        was lost.
+        was lost. Also raises the errors of the functions in `edits` and of `also`.
 
         `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
         stale, because the write checks the versions. A quota znode that becomes empty is deleted, with its parents if
@@ -161,7 +168,7 @@ class Znodes:
             time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
         raise Conflict(
             f"ZooKeeper at {self._connect}: other clients changed {', '.join(edits)} "
-            f"during each of {MERGE_ATTEMPTS} attempts"
+            f"during each of {MERGE_ATTEMPTS} attempts. Run the same command again"
         )
 
     def committed(self, operations: Sequence[ZnodeOperation]) -> bool:

@@ -98,7 +98,7 @@ def test_a_command_of_this_host_that_is_writing_is_named(
         quiet = session.kquota(f"move status {BROKER} --quiet")
     writer = json.loads(shown.out)["writer"]
     assert writer.startswith(f"another kquota (move resume, pid {os.getpid()} on ")
-    assert f"kquota: {writer} is writing\n" in shown.err
+    assert f"kquota: {writer} is writing to this cluster\n" in shown.err
     assert "warning: run " not in quiet.err
     later = session.kquota(f"move status {BROKER} --output json")
     assert (json.loads(later.out)["writer"], "is writing" in later.err) == (None, False)

@@ -53,6 +53,7 @@ SAMPLES = {
     "self.run": "20260301T123000Z-6a6b28d658e6",
     "rate": "5MB/s",
     "plan": "PLAN",
+    "shlex.quote(file)": "PLAN",
     "file": "FILE.yaml",
     "more": " --prune",
     "skip": " --if-exists",

@@ -308,7 +308,9 @@ def test_a_secret_without_tls_causes_a_warning(stores: Path, tmp_path: Path) -> 
         found = security(written(tmp_path, properties(url, stores / "ca.pem")), {}, told.append)
         assert isinstance(found.credentials, ClientCredentials)
         assert tokens.token(found.credentials, found.context).principal == "alice"
-    assert [line.endswith(f"the client secret is sent to {url} without TLS") for line in told] == [True]
+    assert [
+        line.endswith(f"kquota sends the client secret to {url} without TLS. Use an https URL") for line in told
+    ] == [True]
 
 
 def test_an_encoded_header(stores: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
 from kquota.cli.pacing.protection import ScratchRemoval
 from kquota.cli.pacing.setter import PacedClock, PacedWatch, RateSetter, in_turn
-from kquota.cli.suggestion import suggested
+from kquota.cli.suggestion import readable_again, suggested
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
@@ -37,7 +38,8 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     With `--deadline`, `--between` or `--protect`, yields the readings of the move. Otherwise, returns the changes.
 
     Raises Invalid for an invalid value, for options that do not fit together, and if several runs are open but none is
-    selected. Raises Refused if the run is not open, and if a check fails.
+    selected. Raises Refused if the run is not open, and if a check fails. Raises Busy if another kquota keeps the lock,
+    and Unreachable if the cluster does not answer.
     """
     ways = {
         "RATE": options.rate is not None,
@@ -126,8 +128,8 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 def _pause(options: AdjustOptions) -> ThrottleSet:
     """Pause or continue the run. A second pause changes no rate.
 
-    Raises Refused for `--continue` if the run is not paused. Also raises the errors of `_open_run` and
-    `set_and_clear.adjust`.
+    Raises Refused for `--continue` if the run is not paused, and Busy if another kquota holds the lock. Also raises the
+    errors of `_open_run` and `set_and_clear.adjust`.
     """
     hold = move_stores.Hold(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
@@ -145,7 +147,8 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            execute = suggested("reassign-partitions --execute --reassignment-json-file PLAN --throttle RATE")
+            plan = shlex.quote(readable_again(options.reassignment_json_file) or "PLAN")
+            execute = suggested(f"reassign-partitions --execute --reassignment-json-file {plan} --throttle RATE")
             can = not found.aborting and not found.plan.log_dirs
             raise Refused(
                 f"run {found.id} has no throttle, so there is nothing to change",

@@ -200,32 +200,31 @@ def ahead(found: Outlook) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesUsed(Part):
-    """The source of the sizes (log-dirs, history or cluster), and its file names.
-
-    `health` has the brokers in the sizes, and the number of rows that were left out.
-    """
+    """The source of the sizes."""
 
     source: str
+    """The kind of the source: `log-dirs`, `history` or `cluster`."""
     names: tuple[str, ...]
+    """The given files and folders of the source. Empty for a live cluster."""
     health: Health = spread(_health)
+    """The brokers in the sizes, and the numbers of rows that were left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRates(Part):
-    """The sources of the write rates. For each broker or partition, the first source with a rate is used.
-
-    `brokers_without_partitions` have a rate that kquota could not assign to partitions.
-    """
+    """The sources of the write rates. For each broker or partition, the first source with a rate is used."""
 
     sources: tuple[RateSource, ...] = spread(_sources)
     brokers_without_partitions: tuple[BrokerId, ...]
+    """Brokers with a given rate that kquota could not assign to partitions, because they lead none."""
 
 
 def assumed(measured: Measured, *, live: bool) -> JsonObject:
-    """Return the numbers of partitions with an assumed leader, with assumed in-sync replicas, and with an assumed size.
+    """Return the JSON of the assumptions: the numbers of partitions with an assumed leader, with assumed in-sync
+    replicas, and with an assumed size.
 
-    `sizes_named` has the first partitions with an assumed size. kquota assumes that `empty_brokers` are empty. On a
-    `live` cluster there are none, because each live broker reports its replicas.
+    `sizes_named` has the first partitions with an assumed size. `empty_brokers` are the brokers that kquota assumes to
+    be empty. On a `live` cluster, this list is empty, because each live broker reports its replicas.
     """
     return {
         "leaders": measured.leaders_assumed,
@@ -238,9 +237,7 @@ def assumed(measured: Measured, *, live: bool) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Answer):
-    """One estimate. `throttles` has the same move under several throttles. `for_deadline` is true if kquota calculated
-    the throttle from a deadline.
-    """
+    """One estimate."""
 
     ASCII = True
 
@@ -248,18 +245,27 @@ class Estimate(Answer):
     sizes: SizesUsed
     write_rates: WriteRates
     assumed: JsonObject
+    """The assumptions, in the form of the function `assumed`."""
     followers_out_of_sync: int
+    """The number of out-of-sync followers of the moving partitions."""
     running: MoveUnderWay | None = key(form=running_document)
+    """The running moves, or None if kquota does not know which moves are running."""
     kip: MoveTime = key("kip73", _kip)
+    """The estimate with the formula of KIP-73."""
     pace: Pace = spread(_carried)
+    """The pace of the whole move between brokers, without waves."""
     verdict: MoveVerdict = spread(_verdict)
     fetch: Fetch = key(form=_fetch)
+    """The condition of KIP-73 on the size of a fetch."""
     enforcement: Enforcement = key(form=_enforcement)
     throttles: tuple[Pace | Waves, ...] = key(form=_throttles)
+    """The same move under several throttles, in ascending order."""
     outlook: Outlook = spread(ahead)
     log_dir_moves: tuple[LogDirPace, ...] = key(form=each(time_shown))
+    """The pace of the copies between log dirs of one broker, for each such broker."""
     cordoned: tuple[Cordon, ...] = key(form=cordons_shown)
     for_deadline: bool = hidden()
+    """True if kquota calculated the throttle from a deadline."""
     measured: Measured = hidden()
 
     def text(self) -> Iterator[str]:

@@ -43,67 +43,79 @@ SAMPLE: Final = "sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenInputs:
-    """The options as values. `by_hand` and `by_file` (by file name) come from `--bytes-in`. Times are in seconds, sizes
-    in bytes, rates in bytes per second. `cluster` is the cluster id of a history. None means that an option is not
-    given.
-    """
+    """The options as values. None means that an option is not given."""
 
     log_dirs: tuple[str, ...]
     history: tuple[str, ...]
     window: float | None
+    """The part of the history to use, in seconds before its newest snapshot. None means all of it."""
     cluster: str | None
+    """The id of the cluster to use from the history."""
     by_hand: Mapping[BrokerId, BytesIn]
+    """The rates of `--bytes-in BROKER=RATE`, in bytes per second."""
     by_file: Mapping[str, Mapping[BrokerId, BytesIn]]
+    """The rates of `--bytes-in FILE`, in bytes per second, by file name."""
     sample: float
+    """The seconds for which kquota measures write rates on a live cluster."""
     assumed_size: int | None
+    """The size in bytes of a partition without a known size."""
 
     def bytes_in(self) -> dict[BrokerId, BytesIn]:
-        """Return the rate of each broker. A rate on the command line overrides the rate in a file."""
+        """Return the given rates by broker, in bytes per second. A rate on the command line overrides one in a file."""
         rates: dict[BrokerId, BytesIn] = {}
         for in_file in self.by_file.values():
             rates |= in_file
         return rates | dict(self.by_hand)
 
     def covers(self, holding: Collection[BrokerId]) -> bool:
-        """True if kquota need not measure rates: a history or the rate of each broker in `holding` is given."""
+        """True if kquota need not measure rates, because a history or a rate for each broker in `holding` is given."""
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSource:
-    """A source of write rates. `name` is the file or history, or None for rates on the command line and measured rates.
-    `brokers` is None if the source is not limited to some brokers.
-    """
+    """A source of write rates."""
 
     kind: str
+    """`BYTES_IN`, `HISTORY` or `SAMPLE`."""
     name: str | None = None
+    """The file or the history, or None for rates on the command line and for measured rates."""
     brokers: tuple[BrokerId, ...] | None = None
+    """The brokers with a rate, or None if the source is not limited to some brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """The sources of sizes and write rates, before Spark reads them.
 
-    `files` contain the sizes that are not in a compacted history. `waiting` has the snapshots of a history that are not
-    compacted yet. `brokers`, `volumes` and `cordons` are known only on a live cluster, and include brokers without
-    replicas. `sampled` has measured write rates in bytes per second. `running` has the running moves of a live cluster,
-    or None if they are unknown. `files` do not contain the `copies` of these moves, because the copies are not
-    complete. `enforcement` has the throttle settings of the live brokers, or Kafka's defaults.
+    `brokers`, `volumes` and `cordons` are empty without a live cluster. On a live cluster, they include brokers without
+    replicas.
     """
 
     source: str
+    """The source of the sizes: `CLUSTER`, `LOG_DIRS` or `HISTORY`."""
     names: tuple[str, ...]
+    """The given files and folders of this source. Empty for a live cluster."""
     files: Files
+    """The sizes that are not in a compacted history, without the replicas in `copies`."""
     sources: tuple[RateSource, ...] = ()
+    """The sources of write rates. The first source with a rate is used."""
     listing: Listing | None = None
+    """The snapshots of the history, or None without a history."""
     waiting: Files | None = None
+    """The snapshots of the history that are not compacted yet, or None without a history."""
     brokers: Collection[BrokerId] = ()
+    """The live brokers."""
     volumes: tuple[Volume, ...] = ()
     cordons: tuple[Cordon, ...] = ()
     sampled: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """The measured write rates, in bytes per second. A partition with an unknown rate is missing."""
     running: Mapping[TopicPartition, PartitionReplicas] | None = None
+    """The running moves of a live cluster, or None if they are unknown."""
     copies: Mapping[ReplicaId, RunningCopy] = field(default_factory=dict)
+    """The copies of the running moves, which are not complete yet."""
     enforcement: Enforcement = AS_SHIPPED
+    """The throttle settings of the live brokers, or Kafka's defaults if these settings are unknown."""
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
@@ -158,11 +170,14 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Gather the inputs. Raises Invalid for two sources of sizes, or for none. Raises Refused for a plan that does not
-    fit the cluster.
+    """Gather the inputs, and write them as files in `scratch`. Prints notes and warnings.
 
     Sizes come from the named cluster, otherwise from `--log-dirs`, otherwise from the newest snapshot of the history.
-    Rates come from `--bytes-in`, otherwise from the history, otherwise from a measurement on the live cluster.
+    Rates come from `--bytes-in`, otherwise from the history. Without both, kquota measures rates on the live cluster
+    for `sample` seconds.
+
+    Raises Invalid for two sources of sizes, for no source, and for an unusable source. Raises Refused for a plan that
+    does not fit the cluster, and Unreachable if a broker does not answer.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:

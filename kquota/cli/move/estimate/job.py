@@ -38,15 +38,15 @@ _PACKED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calculated:
-    """A move's sums, and the known write rates of brokers with their percentiles.
-
-    `running` is None if it is unknown which moves are running. `within` has the moves between log dirs of one broker.
-    """
+    """The sums of a move, and the known write rates."""
 
     measured: Measured
     bytes_in: Mapping[BrokerId, BytesIn]
+    """The known write rates of brokers with their percentiles, in bytes per second."""
     running: MoveUnderWay | None = None
+    """The running moves, or None if kquota does not know which moves are running."""
     within: tuple[LogDirWork, ...] = ()
+    """The copies between log dirs of one broker, for each such broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,11 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Yield the job.
+    """Yield the job, and end the Spark that it started when the block ends.
 
     For a live cluster without a history, kquota takes the size of the plan as the size of the input, so Spark starts
-    while kquota reads the cluster. Otherwise, Spark starts later, when the size of all inputs is known.
+    while kquota reads the cluster. Otherwise, Spark starts later, when the size of all inputs is known. Raises the
+    errors of `session.starting`.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -80,9 +81,9 @@ def calculated(
     """Calculate the sums of a move. `split` divides the move into waves, and None means no waves. With `detailed`, also
     calculate the values that only a report shows.
 
-    Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark cannot finish, or if the
-    plan names dead brokers of a live cluster. Also raises Refused if a partition of the plan has neither a known nor an
-    assumed size.
+    Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark is missing or cannot
+    finish, or if the plan names dead brokers of a live cluster. Also raises Refused if a partition of the plan has
+    neither a known nor an assumed size. Raises Unreachable if no Spark master or server answers.
     """
     with ExitStack() as stack:
         on_stage = stack.enter_context(stages())

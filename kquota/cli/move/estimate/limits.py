@@ -19,18 +19,17 @@ from kquota.pace.work import Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateLimits:
-    """The options as values: `throttle` and `network` in bytes per second, `deadline` in seconds, and `impact` as a
-    fraction of `network`. None means that the option is not given.
-    """
+    """The options as values, in bytes per second and seconds. None means that the option is not given."""
 
     throttle: ByteRate | None
     deadline: float | None
     network: ByteRate | None
     impact: Fraction | None
+    """The largest share of `network` for the throttle."""
 
 
 def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impact: str | None) -> EstimateLimits:
-    """Parse the limits.
+    """Parse the limits, and print a warning if the throttle is probably too low.
 
     Raises Invalid for an invalid rate, time or percentage, and for a `--max-impact` of 0. Also raises Invalid if
     neither a throttle nor a deadline is given, or if `--max-impact` is given without `--nic`.
@@ -52,16 +51,17 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The throttle of a move. `within` is the smallest throttle that meets the deadline. It is None without a deadline,
-    and if no throttle is known to meet the deadline.
-    """
+    """The throttle of a move, in bytes per second."""
 
     throttle: ByteRate
     within: ByteRate | None
+    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to
+    meet it.
+    """
 
 
 def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
-    """Return the given throttle, otherwise the smallest one that meets the deadline. The `works` run one after the
+    """Return the given throttle, otherwise the smallest throttle that meets the deadline. The `works` run one after the
     other.
 
     Raises Refused if no throttle is given and none is known to meet the deadline.
@@ -91,9 +91,10 @@ def window(
     bytes_in: float | None,
     replication_factor: int,
 ) -> Window:
-    """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits. Rates are in
-    bytes per second. `within` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or None if it is
-    unknown.
+    """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits.
+
+    Rates are in bytes per second. `within` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or
+    None if it is unknown. `replication_factor` is the smallest one in the plan.
     """
     above = [
         # IN is the write rate of the cluster's busiest broker. This broker may take no part in the move, so IN does not

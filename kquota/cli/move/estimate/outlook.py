@@ -28,18 +28,18 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The outlook of a move: the 90 % band of its time, the disks, and the waves.
-
-    `band` is None if there is no expected time. `waves` is None if the whole move starts at once. `at_peak` has the
-    leaders whose write rate, at its 99th percentile, could alone keep the move from finishing. `volumes` describes the
-    disks now, and `rooms` describes those that receive copies, at the end of the move.
-    """
+    """The outlook of a move: its 90 % band, the disks, and the waves."""
 
     band: Band | None
+    """The 90 % band of the time, or None without an expected time."""
     at_peak: tuple[int, ...]
+    """The ids of the leaders whose write rate, at its 99th percentile, could alone keep the move from finishing."""
     volumes: tuple[Volume, ...]
+    """The disks before the move."""
     rooms: tuple[Room, ...]
+    """The disks that receive copies, at the end of the move."""
     waves: Waves | None
+    """The waves, or None if the whole move starts at once."""
 
     @property
     def full(self) -> tuple[Room, ...]:
@@ -86,7 +86,7 @@ def band_line(found: Outlook) -> str | None:
 
 
 def band_source(band: Band) -> str:
-    """Return as text the errors and the write rates from which kquota calculated a band."""
+    """Return the errors and the write rates from which kquota calculated a band, as text."""
     error = f"errors of {band.past_moves} past moves of this cluster" if band.past_moves else "error of the model"
     why = (
         f"{error}, and write rates from their 5th to their 95th percentile"
@@ -117,7 +117,9 @@ def warnings(found: Outlook) -> Iterator[str]:
 
 
 def why_full(found: Outlook) -> str:
-    """Return the error for copies that do not fit, with the first full disks, their copies and their usable bytes."""
+    """Return the error for copies that do not fit. It has the first disks of `Outlook.full`, the size of their copies,
+    and their usable bytes.
+    """
     places = [
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
@@ -130,9 +132,9 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Yield the brokers with unknown disk sizes, then a table of the other disks that receive copies.
+    """Yield a line with the brokers whose disk sizes are unknown, then a table of the other disks that receive copies.
 
-    The table shows each disk when it is fullest.
+    The table shows each disk when it is fullest. The line and the table are left out if they would be empty.
     """
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if untold := sorted({room.broker for room in found.rooms if room.usable is None}):

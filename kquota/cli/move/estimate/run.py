@@ -42,11 +42,12 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 
 
 def run(options: EstimateOptions) -> Generator[Estimate]:
-    """Yield the estimate, and write the report if one is requested.
+    """Yield the estimate, and write the report if one is requested. Prints notes and warnings about the inputs.
 
-    For a JSON plan and a live cluster, first record the expected time, to compare it with the actual time later. Raises
-    Invalid or Refused for unusable input. After the estimate, raises Refused if the move never finishes, does not fit
-    on the disks, or breaks a limit.
+    For a JSON plan and a live cluster, first record the expected time, to compare it with the actual time later.
+
+    Raises Invalid or Refused for unusable input, and Unreachable if a broker or Spark does not answer. After the
+    estimate, raises Refused if the move never finishes, does not fit on the disks, or breaks a limit.
     """
     inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
@@ -120,7 +121,8 @@ def estimate(
     errors: ErrorBand = OF_THE_MODEL,
     within: tuple[LogDirPace, ...] = (),
 ) -> Estimate:
-    """Make the estimate from a move's sums, the operator's limits, and the errors of past estimates or of the model.
+    """Make the estimate from the sums of a move, the operator's limits, and the errors of past estimates or of the
+    model.
 
     `within` are the moves between log dirs of one broker, which have a separate throttle. Raises Refused if no throttle
     is given and none is known to meet the deadline.
@@ -177,9 +179,10 @@ def _fetch(asked: EstimateLimits, enforcement: Enforcement, throttle: ByteRate, 
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """Estimate the same move under several throttles, from half to five times this throttle.
+    """Estimate the same move under several throttles, from half to five times the throttle of `judged`, in ascending
+    order.
 
-    For a move that never finishes under this throttle, they are half to five times the rate that a throttle must
+    If the move never finishes under its throttle, the throttles are half to five times the rate that a throttle must
     exceed, if this rate is known. If the move copies nothing, return no estimates.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0

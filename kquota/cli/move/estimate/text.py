@@ -45,7 +45,9 @@ def writes_from(rates: Sequence[RateSource]) -> str:
 
 
 def window_lines(window: Window, throttle: ByteRate) -> Iterator[str]:
-    """Yield the bounds of the throttle. Each bound that the throttle breaks has a note."""
+    """Yield the bounds of the throttle, the lower bounds first. Each bound that the throttle breaks has a note. If no
+    throttle meets all bounds, the last line says so.
+    """
     bounds = [*(("above", b) for b in window.above), *(("below", b) for b in window.below)]
     for n, (side, bound) in enumerate(bounds):
         rate, note = rate_or_unknown(bound.rate), _note(bound, throttle, above=side == "above")

@@ -20,25 +20,29 @@ from kquota.pace.waves import Waves
 UNFOLLOWED: Final = (
     f"a lower bound: beyond {MOST_STREAMS} links from leader to destination, only the busiest broker is simulated"
 )
+"""The remark on an expected time whose simulation does not cover all brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveVerdict:
-    """A move and the limits of the operator. `judged` is the move in waves if it has waves, otherwise the whole move.
-
-    `deadline` is in seconds, and None without a deadline. `within` is the smallest throttle that meets the deadline. It
-    is None without a deadline, and if no throttle is known to meet the deadline.
-    """
+    """A move and the limits of the operator."""
 
     judged: Pace | Waves
+    """The move in waves if it has waves, otherwise the whole move."""
     outlook: Outlook
     window: Window
     deadline: float | None
+    """The deadline in seconds, or None without a deadline."""
     within: ByteRate | None
+    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to
+    meet it.
+    """
 
     @property
     def late(self) -> bool | None:
-        """True if the move misses the deadline. None without a deadline, or if this is unknown."""
+        """True if the move misses the deadline. None without a deadline, and if kquota does not know whether the move
+        meets the deadline.
+        """
         if self.deadline is None:
             return None
         seconds = self.judged.seconds
@@ -79,7 +83,9 @@ class MoveVerdict:
 
 
 def why_empty(window: Window) -> str:
-    """Return the error for limits that leave no possible throttle. It names the upper and any lower bound."""
+    """Return the error for limits that leave no possible throttle. The error names the upper bound and, if there is
+    one, the lower bound.
+    """
     most, least = window.most, window.least
     assert most is not None
     highest, lowest = rates_or_unknown(most.rate, None if least is None else least.rate)
@@ -90,7 +96,7 @@ def why_empty(window: Window) -> str:
 
 def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
     """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 0.14 of N)`. `rate` is
-    its rate as text.
+    the rate of the bound as text.
     """
     word = ("at least" if above else "at most") if bound.closed else ("above" if above else "below")
     return f"{word} {rate} ({bound.why})"

@@ -38,9 +38,10 @@ def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction, *, moves:
 
 
 def disk_shown(disk: Disk | None, before: float | None, worst: float | None, after: float | None) -> JsonObject | None:
-    """Return the disk space of a broker or log dir in bytes, and its used fractions before, at worst and after.
+    """Return the JSON of the disk space of a broker or log dir, or None if the space is unknown.
 
-    None means unknown. The worst case is the moment when all copies are done and no old replica is deleted yet.
+    `total` and `used` are in bytes. The shares are the used fractions before, at worst and after the move, and None
+    means unknown. The worst case is the moment when all copies are done and no old replica is deleted yet.
     """
     if disk is None:
         return None
@@ -55,13 +56,12 @@ def left_shown(left: Left) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan(Answer):
-    """The answer of `move plan`. `plan` is None if no replica moves.
-
-    `values` returns the keys of the JSON document. It runs only for JSON, because a large plan has many values.
-    """
+    """The answer of `move plan`."""
 
     plan: Plan | None = hidden()
+    """The plan, or None if no replica moves."""
     values: Callable[[], JsonObject] = spread(lambda values: values())
+    """Returns the keys of the JSON document. It is called only for JSON, because a large plan has many values."""
 
     def text(self) -> Iterator[str]:
         if self.plan is not None:

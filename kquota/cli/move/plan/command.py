@@ -37,7 +37,10 @@ class PlanOptions:
 
     connection: ThroughBrokers
     drain: Annotated[str | None, value("drain", "ID,…", "Move all replicas off these brokers, alive or dead.")] = None
-    add: Annotated[str | None, value("add", "ID,…", "Move a fair share of the bytes to these brokers.")] = None
+    add: Annotated[
+        str | None,
+        value("add", "ID,…", "Move replicas to these brokers until their bytes are within --tolerance of the mean."),
+    ] = None
     replication_factor: Annotated[
         int | None, value("replication-factor", "N", "Set N replicas for each partition.", min=1)
     ] = None

@@ -46,7 +46,7 @@ _WORDS: Final = {
 def explain(
     cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables.
+    """Print the explanation on stderr: the answer first, then the tables. `source` is the source of the sizes.
 
     Unless `everything` is true, kquota shows only the first `FIRST` moves, the first `FIRST` partitions that do not
     reach the goal, and the brokers with changes. `file` is the file that receives the plan from stdout, or None if
@@ -68,7 +68,9 @@ def explain(
 
 
 def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
-    """Print a table, and the number of rows that it leaves out, if any (`more`). `what` is the noun for a row."""
+    """Print a table on stderr and, if `more` is above 0, the number of rows that the table leaves out. `what` is the
+    noun for a row.
+    """
     rest = [f"... and {counted(more, f'more {what}')}. To show all, give --explain"] if more > 0 else []
     print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
 
@@ -160,8 +162,8 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
             yield (
-                f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker is "
-                "drained"
+                f"{counted(led, 'leader')} will move, because no follower could move instead, or because their broker "
+                "is drained"
             )
 
 
@@ -230,7 +232,7 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def share_of_least(ratio: float) -> str:
-    """Return a sentence on the bytes of a plan, as a share of the lower bound."""
+    """Return a sentence on the bytes of a plan. `ratio` is these bytes divided by the lower bound."""
     missed = ", because it does not reach the band" if ratio < 1 else ""
     return f"This plan copies {ratio * 100:.1f} % of this minimum{missed}"
 

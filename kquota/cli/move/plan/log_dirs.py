@@ -67,7 +67,7 @@ def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons
 def explain_log_dirs(
     found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...], *, file: str | None, everything: bool
 ) -> None:
-    """Print the explanation: the answer first, then the tables.
+    """Print the explanation on stderr: the answer first, then the tables.
 
     Unless `everything` is true, only the first `FIRST` moves are shown. `file` is the file that receives the plan from
     stdout, or None if `plan_file` found none.

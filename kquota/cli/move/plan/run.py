@@ -39,7 +39,8 @@ def run(options: PlanOptions) -> MovePlan:
 
     Raises Invalid for an invalid value, for options that cannot be combined, and for a command without a goal. Raises
     Refused for a pattern that matches no topic, for a topic that this user cannot describe, and for an unknown or
-    unusable broker. Also raises Refused if a goal needs more brokers or more disk space.
+    unusable broker. Also raises Refused if a goal needs more brokers or more disk space. Raises Unreachable if a broker
+    does not answer.
     """
     if options.balance_log_dirs is not None:
         return _within_broker(options, BrokerId(options.balance_log_dirs))

@@ -25,7 +25,7 @@ _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
 _CLOSE_SECONDS: Final = 10.0
-"""The end of the copies counts as seen if the run ended soon after the last reading with bytes left. Soon means within
+"""A command saw the end of the copies if the run ended soon after the last reading with bytes left. Soon means within
 the fraction `_CLOSE` of the run's time, or within `_CLOSE_SECONDS` if that is longer.
 """
 _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended elsewhere"}
@@ -35,28 +35,37 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 class RunSummary(Part):
     """One run, in bytes, bytes per second and seconds. None means unknown or not recorded.
 
-    A `throttle` of None means no throttle. `ended`, `seconds` and `error` are also None while the run is open.
-
-    `outcome` is `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
-    the record does not show how the run ended. `error` is (actual - expected) / expected. It is also None if the run
-    was undone or the expected time is 0. If no command saw the end of the copies, `error` is None, because the recorded
-    end can be long after the actual end.
+    While the run is open, `ended`, `seconds` and `error` are None.
     """
 
     run: str
+    """The id of the run."""
     begun: datetime
     ended: datetime | None
     outcome: str
+    """`open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if the record
+    does not show how the run ended.
+    """
     seconds: float | None = key(form=rounded(1))
+    """The actual time from the start to the recorded end."""
     expected: float | None = key("expected_seconds", rounded(1))
+    """The expected time."""
     error: float | None = key(form=rounded(3))
+    """(actual - expected) / expected. None if the run was undone or the expected time is 0. Also None if no command saw
+    the end of the copies, because the recorded end can be long after the actual end.
+    """
     copied: int | None = key("bytes_copied")
     expected_bytes: int | None = key("bytes_expected")
     throttle: ByteRate | None
+    """The throttle, or None without a throttle."""
     user: str | None
+    """The user that began the run."""
     host: str | None
+    """The host on which the run began."""
     reason: str | None
+    """The operator's reason for the run."""
     end_seen: bool = hidden()
+    """True if a command saw the end of the copies."""
 
     @property
     def who(self) -> str:
@@ -120,48 +129,47 @@ class RunsListed(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReported(Part):
-    """The copies to one broker: their expected and actual bytes, and the expected and actual end of the last copy.
-
-    The ends are in seconds from the start of the run. None means unknown.
-    """
+    """The copies to one broker. None means unknown."""
 
     broker: BrokerId
     expected_bytes: int | None = key("bytes_expected")
     copied: int | None = key("bytes_copied")
     expected: float | None = key("expected_seconds", rounded(1))
+    """The expected end of the last copy, in seconds from the start of the run."""
     seconds: float | None = key(form=rounded(1))
+    """The actual end of the last copy, in seconds from the start of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingReported(Part):
-    """One reading, `seconds` after the start of the run. `copied` and `left` are in bytes. None means unknown.
-
-    `rate` is the throughput since the previous reading with known bytes, in bytes per second.
-    """
+    """One reading, `seconds` after the start of the run. None means unknown."""
 
     time: datetime
     seconds: float = key(form=rounded(1))
     copied: int | None = key("bytes_copied")
+    """The bytes on the destinations."""
     left: int | None = key("bytes_left")
+    """The bytes that were still to copy."""
     rate: float | None = key("throughput", rounded(0))
+    """The throughput since the previous reading with known bytes, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReported(Part):
-    """A change of the throttle, `seconds` after the start of the run. Rates are in bytes per second, and None means no
-    throttle.
-
-    `by` and `reason` are None if they are not recorded. `settings` names the rates that changed, and is empty if all
-    rates changed.
-    """
+    """A change of the throttle, `seconds` after the start of the run."""
 
     time: datetime
     seconds: float = key(form=rounded(1))
     before: ByteRate | None = key("from")
+    """The previous rate in bytes per second, or None without a throttle."""
     rate: ByteRate | None = key("to")
+    """The new rate in bytes per second, or None without a throttle."""
     by: str | None
+    """The user that made the change, or None if the user is not recorded."""
     reason: str | None
+    """The operator's reason for the change, or None if no reason is recorded."""
     settings: tuple[Setting, ...] = ()
+    """The rates that changed. Empty if all rates changed."""
 
     @property
     def line(self) -> str:
@@ -174,20 +182,20 @@ class ChangeReported(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport(Answer):
-    """The report of one run. `partitions` and `rollback` are None if the record has no plan.
-
-    `changes_dropped` is the number of other changes, made between those in `changes`, that the record does not keep.
-    """
+    """The report of one run. The TSV rows are the readings."""
 
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 
     summary: RunSummary = spread()
     partitions: int | None
+    """The number of partitions in the plan of the run, or None if the record has no plan."""
     brokers: tuple[BrokerReported, ...]
     readings: tuple[ReadingReported, ...]
     changes: tuple[ChangeReported, ...]
     changes_dropped: int
+    """The number of other changes, made between those in `changes`, that the record does not keep."""
     rollback: Plan | None = key(form=plan_document)
+    """The plan with the replicas from before the run, or None if the record has no plan."""
 
     @property
     def watched(self) -> bool:

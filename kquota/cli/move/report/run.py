@@ -23,12 +23,13 @@ _ROWS: Final = 20
 
 
 def run(options: ReportOptions) -> RunsListed | RunReport:
-    """Return the report of one run, or the list of recorded runs. Runs without a move are left out.
+    """Return the report of one run, or the list of recorded runs, newest first. Runs without a move are left out.
 
     With `--report`, also write the report as a page. For the list, the exit code is 1 if a recorded run cannot be read.
 
     Raises Invalid for `--report` without a run or with an unusable path. Raises Refused for a run that is unknown,
-    unreadable or without a move. Also raises Refused if the page cannot be written or a library for it is missing.
+    unreadable or without a move. Also raises Refused if the page cannot be written or a library for the page is
+    missing. Raises Unreachable if the cluster does not answer.
     """
     if options.report is not None:
         if options.run is None:

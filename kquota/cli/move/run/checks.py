@@ -39,15 +39,16 @@ class ClusterHealth:
     cluster: Elections
     clock: Clock
     plan: Collection[TopicPartition]
+    """The partitions of the plan."""
     _before: frozenset[TopicPartition] = frozenset()
     _looked: float = field(default=float("-inf"))
     _reason: str | None = None
     _found: frozenset[TopicPartition] = frozenset()
 
     def must_be_good(self, *, force: bool) -> None:
-        """Raise Refused for unhealthy partitions outside the plan.
+        """Raise Refused for unhealthy partitions outside the plan. With `force`, ignore these partitions from now on.
 
-        With `force`, ignore these partitions from now on.
+        Raises Unreachable if the brokers do not answer.
         """
         found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
         if found and not force:
@@ -68,7 +69,9 @@ class ClusterHealth:
         return self._reason
 
     def damage(self) -> str | None:
-        """Return the newly unhealthy partitions as text, or None if none are known."""
+        """Return the partitions that have become unhealthy as text, or None if there are none or the state is
+        unknown.
+        """
         self.trouble()
         return _named(self._found) if self._found else None
 
@@ -87,7 +90,9 @@ def _named(found: Collection[TopicPartition]) -> str:
 
 
 def must_be_the_only_move(prepared: Prepared) -> None:
-    """Raise Refused while other moves than those of the prepared run are running, unless there is nothing to do."""
+    """Raise Refused while moves that do not belong to the prepared run are running. If there is nothing to do, such
+    moves are no error.
+    """
     others = foreign_moves(prepared.moving, prepared.found, prepared.known)
     if others and prepared.run is not None:
         raise Refused(
@@ -100,9 +105,10 @@ def must_be_the_only_move(prepared: Prepared) -> None:
 def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
     """Raise Refused if a partition that the run is going to move has fewer replicas in sync than min.insync.replicas.
 
-    If all its replicas are in sync, a partition passes even if it has fewer of them. It also passes if the move keeps
-    all in-sync replicas, for example because it only adds replicas. A partition without a leader passes as well. A
-    continued run is not checked again. `ClusterHealth` checks the partitions outside the plan.
+    A partition passes if all its replicas are in sync, even if they are fewer than min.insync.replicas. A partition
+    also passes if the move keeps all in-sync replicas, for example because the move only adds replicas. A partition
+    without a leader passes as well. A continued run is not checked again. `ClusterHealth` checks the partitions outside
+    the plan.
     """
     found = prepared.found
     if prepared.known is not None:
@@ -130,7 +136,8 @@ def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
 
 
 def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> None:
-    """Raise Refused if the copies do not fit on the disks of a broker.
+    """Raise Refused if the copies do not fit on the disks of a broker. `sizes` has the known sizes of partitions in
+    bytes.
 
     Moves that are already submitted do not count, and neither do disks and sizes that are unknown.
 

@@ -34,11 +34,11 @@ class RunProgress:
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
-        """Read the cluster if a reading is due. If the moves have `ended`, read it once more, but only if it was read
-        before.
+        """Read the cluster if a reading is due, print the reading, and let `pace` change the throttle.
 
-        Print at most one reading every `_TELL_SECONDS` seconds. Unless the moves have ended, let `pace` change the
-        throttle. A failed reading causes a warning and does not end the move.
+        kquota prints at most one reading every `_TELL_SECONDS` seconds. With `ended`, kquota makes a last reading and
+        does not change the throttle, but only if there was a reading before. Readings of moves that have ended are not
+        printed. A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if self.watch is None if ended else now < self._next:
@@ -62,13 +62,14 @@ class RunProgress:
             self._try(lambda: pace.after(found))
 
     def wait(self, seconds: float) -> None:
-        """Wait for `seconds` before the next step. `pace` may take measurements in the meantime."""
+        """Wait for `seconds` before the next step, or longer if `pace` measures clients in the meantime."""
         pace = self.pace
         if pace is None or not self._try(lambda: pace.wait(seconds)):
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Do a step of the pace, and return True. If the step fails, warn, drop the pace, and return False.
+        """Do a step of the pace, and return True. If the step fails, print a warning, set `pace` to None, and return
+        False.
 
         The move then continues under the throttle that is set.
         """

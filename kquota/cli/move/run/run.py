@@ -45,20 +45,19 @@ _PATIENCE: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRan(Answer):
-    """A whole move: its run (None if every partition was in place), the seconds that the command took, and the same
-    fields as `--verify`.
-
-    `elections` is None without `--elect-leaders`, and if the move was undone or ended without the replicas of the plan.
-    `aborted` is the reason why kquota undid the move, or None. `throttle` is the rate at the start of the command, if
-    any.
-    """
+    """A whole move. Its JSON also has the fields of `--verify`."""
 
     run: str | None
+    """The id of the run, or None if every partition was in place."""
     seconds: float = key("command_seconds", rounded(1))
+    """The duration of the command, in seconds."""
     outcome: Verified = spread()
     elections: LeadersElected | None
+    """None without `--elect-leaders`, and if the move was undone or ended without the replicas of the plan."""
     aborted: str | None
+    """The reason why kquota undid the move, or None if kquota did not undo the move."""
     throttle: str | None = hidden()
+    """The throttle rate at the start of the command, as text. None if there was no throttle or no run."""
 
     def text(self) -> Iterator[str]:
         found = self.outcome.found
@@ -82,9 +81,11 @@ class _TroubleError(Exception):
 def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     """Run the whole move. A dry run only returns the changes.
 
-    Before anything is written, raises Invalid for options that do not fit together, and Refused if a check fails. Also
-    raises the errors of `--execute` and `--verify`. The exit code is 1 if kquota undid the move, if a leader was not
-    elected, or if a scratch topic may remain. Otherwise, it is as for `verified`.
+    Before the first write, raises Invalid for an invalid plan and for options that are not valid or cannot be combined.
+    Raises Refused if a check fails. Also raises the errors of `--execute` and `--verify`.
+
+    The exit code is 1 if kquota undid the move, if a leader was not elected, or if a scratch topic may remain.
+    Otherwise, it is as for `verified`.
     """
     followed = rules(options.pacing, options.connection)
     throttle = rates.any_throttle(options.throttle, "--throttle")
@@ -139,7 +140,8 @@ def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRul
         raise Invalid(f"--unthrottled: {way} needs a throttle that it can change. Leave out one of them")
     if followed is None and (options.throttle is None) != options.unthrottled:
         raise Invalid(
-            "give a throttle (--throttle RATE, --between or --protect), or only --unthrottled to copy without one"
+            "give either a throttle (--throttle RATE, --between SPANS or --protect) or --unthrottled, which copies "
+            "without a throttle"
         )
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
     return Asked(
@@ -175,8 +177,10 @@ def _started(
     progress: RunProgress,
     pacing: _Pacing | None,
 ) -> str | WouldExecute | None:
-    """Check, throttle and submit all waves. Return the run id, None if every partition is in place, or the answer of a
-    dry run.
+    """Check the move, set the throttle, and submit all waves.
+
+    Return the run id, or None if every partition is in place. A dry run returns its answer instead. Raises Refused if a
+    check fails, and _TroubleError if `health` finds damage with `--abort-on-trouble`.
     """
     hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
     with (
@@ -219,7 +223,7 @@ def _started(
 
 
 def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
-    plan = shlex.quote(str(file))
+    plan = shlex.quote(readable_again(file) or "PLAN")
     rate = "RATE" if throttle is None else exact_rate(throttle)
     return suggested(
         f"reassign-partitions --execute --reassignment-json-file {plan} --throttle {rate} --throttle-whole-topics"
@@ -273,7 +277,8 @@ def _must_be_undamaged(health: ClusterHealth) -> None:
 def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
     """Submit the rollback of the open run, as `move abort` does. Return the id of the run, and its rollback plan.
 
-    kquota first records that the run is aborting, so that `move resume` continues the rollback after a crash.
+    kquota first records that the run is aborting, so that `move resume` continues the rollback after a crash. Raises
+    Refused if the run is no longer open.
     """
     say(f"{why}: undoing the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
@@ -325,7 +330,9 @@ def _ended(
 
 
 def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
-    """Verify once. Return None while another kquota holds the lock."""
+    """Verify once, restore the throttle of moves that have ended, and record the result. Return None while another
+    kquota holds the lock.
+    """
     began = stage.clock.now()
     try:
         with stage.hold():

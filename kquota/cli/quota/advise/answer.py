@@ -26,30 +26,35 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedClient(Part):
-    """The measured use, the limits and the predicted throttle time of one client and key.
-
-    `used` is the percentile of the use on `broker`, where it is highest. `most`, `measured_seconds` and
-    `throttled_seconds` are each the largest value of all brokers. `limit` is None if no quota applies to the
-    client now. `throttle_seconds` is the total throttle time in the measured period under the proposed limit, and
-    `longest_seconds` is the longest time of throttling in a row. Both are None if the proposed limit does not throttle
-    the client, or if kquota does not predict the time (`unpredicted`). `unfinished` is True if delayed work would be
-    left at the end of the period.
-    """
+    """The measured use, the limits and the predicted throttle time of one client and key."""
 
     key: str
     user: str | None
     client_id: str | None
     broker: str
+    """The broker on which `used` is highest."""
     used: float = json_key(form=rounded(3))
+    """The percentile of the use on `broker`."""
     most: float = json_key(form=rounded(3))
+    """The highest use on any broker."""
     measured_seconds: int
+    """The measured time, the longest of all brokers."""
     throttled_seconds: int
+    """The time in which the client was throttled, the longest of all brokers."""
     limit: float | None
+    """The current limit, or None if no quota applies to the client now."""
     proposed: float
+    """The proposed limit."""
     throttle_seconds: float | None = json_key(form=rounded(1))
+    """The total throttle time in the measured period under the proposed limit. None if the limit does not throttle the
+    client, or with `unpredicted`.
+    """
     longest_seconds: float | None = json_key(form=rounded(1))
+    """The longest time of throttling without a break. None in the same cases as `throttle_seconds`."""
     unfinished: bool
+    """True if delayed work would be left at the end of the measured period."""
     unpredicted: bool = hidden()
+    """True if the proposed limit throttles the client, but kquota does not predict for how long."""
 
 
 def _total(one: KeyTotal) -> JsonObject:
@@ -69,10 +74,7 @@ def _resized(one: Resized) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advised(Answer):
-    """The advice for one cluster, from the use between `begin` and `end`. `head_room` is a fraction, for example 0.5.
-
-    `brokers` is None if the number of brokers is unknown. `brokers_later` is None without --brokers.
-    """
+    """The advice for one cluster, from the use between `begin` and `end`."""
 
     HEADER = (
         "key",
@@ -92,13 +94,19 @@ class Advised(Answer):
     begin: datetime
     end: datetime
     percentile: float
+    """The value of --percentile, from 1 to 100."""
     head_room: float
+    """The value of --head-room as a fraction, for example 0.5 for 50%."""
     brokers: int | None
+    """The current number of brokers, or None if it is unknown."""
     brokers_later: int | None
+    """The value of --brokers, or None if it is not given."""
     totals: tuple[KeyTotal, ...] = json_key(form=each(_total))
     resized: tuple[Resized, ...] = json_key(form=each(_resized))
+    """Limits without measured use that were adjusted to the new number of brokers."""
     clients: tuple[AdvisedClient, ...]
     quotas: Document = hidden()
+    """The document with the proposed and the resized limits, which the text shows."""
 
     def text(self) -> Iterator[str]:
         yield from (ABOUT + text(self.quotas)).splitlines()
@@ -145,7 +153,7 @@ def summary(found: Advised) -> Iterator[str]:
     that used more than their proposed limit, if there are any.
     """
     future = found.brokers_later
-    later = "" if future is None else f", for {counted(future, 'broker')} instead of {found.brokers}"
+    later = "" if future is None else f". The limits are for {counted(future, 'broker')} instead of {found.brokers}"
     yield f"measured from {found.begin:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC{later}"
     for one in found.totals:
         yield _total_line(one)

@@ -45,11 +45,13 @@ class _Rules:
 
 
 def run(options: AdviseOptions) -> Advised:
-    """Propose limits.
+    """Propose limits from the measured use, and predict their throttle times. With --compact, also compact the
+    snapshots.
 
     Raises Invalid for options that are not valid or cannot be combined, and for --brokers if the current number of
     brokers is unknown. Also raises Invalid if no source of measured use is given, and if the source has no readings of
-    this cluster. Raises Busy if another kquota is compacting the snapshots.
+    this cluster. Raises Busy if another kquota is compacting the snapshots. Raises Unreachable if the cluster or
+    Prometheus does not answer.
     """
     rules = _rules(options)
     where = engine(options.spark)
@@ -124,8 +126,8 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
 
 
 def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
-    """Return the capacity of one broker for each key, if it is known. The request capacity is the smallest of all
-    brokers, and is unknown if that of any broker is.
+    """Return the capacity of one broker for each key whose capacity is known. The request capacity is the smallest of
+    all brokers. It is unknown if the request capacity of any broker is unknown.
     """
     found = {key: rules.network for key, row in QUOTA_KEYS.items() if row.in_bytes and rules.network is not None}
     threads = [one.request_capacity for one in capacity.brokers or ()]

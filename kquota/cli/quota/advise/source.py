@@ -43,24 +43,25 @@ class MeasuredTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseSource:
-    """The source of measured use, as the options or the configuration name it. Only the readings in the last `window`
-    before the newest reading count. Of the snapshots, all readings of the first day of the window also count.
-
-    `prometheus` is the address of a Prometheus server, or "" for another source.
-    """
+    """The source of measured use, as the options or the configuration name it."""
 
     given: AdviseOptions
     prometheus: str
+    """The address of a Prometheus server, or "" for another source."""
     window: timedelta
+    """The time before the newest reading in which readings count. Snapshots count from the start of the first day of
+    this window.
+    """
     step: timedelta
+    """The time between two readings from Prometheus."""
     engine: Engine
 
     def opened(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         """Return the measured time of this cluster, and the Spark job that reads its use. The Spark session ends with
         `stack`.
 
-        Raises Invalid if the source has no reading of this cluster, and Busy if another kquota is compacting the
-        snapshots.
+        With --compact, first compact the snapshots. Raises Invalid if the source has no reading of this cluster, and
+        Busy if another kquota is compacting the snapshots. Raises Unreachable if Prometheus does not answer.
         """
         if self.given.trace:
             return self._traced(stack, cluster_id, scratch)
@@ -115,7 +116,7 @@ class UseSource:
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:
         """Write the readings of the window as usage snapshots, and return their folder.
 
-        Raises Invalid if there are none.
+        Raises Invalid if there are no readings, and Unreachable if Prometheus does not answer.
         """
         end = datetime.now(UTC).replace(microsecond=0)
         folder = scratch / "usage"

@@ -153,9 +153,13 @@ class Probed(Answer):
 
     probe: ExplainedLoad = spread(_probe)
     as_explained: bool
+    """True if the result matches the explanation of the quota."""
     verdict: Verdict = key(form=_name)
+    """The worst verdict of all readings."""
     readings: Sequence[JsonObject]
+    """The JSON of `measured`."""
     measured: Sequence[Reading] = hidden()
+    """The load that each broker, or the controller, accepted."""
 
     def text(self) -> Iterator[str]:
         load, explained = self.probe

@@ -35,7 +35,9 @@ class ClientPlanned(Answer):
     dry_run: bool = True
     command: str
     topic: str | None
+    """The topic that kquota would create, or None if the command does not contain `{topic}`."""
     seconds: float
+    """The maximum time for which the client would run."""
 
     def text(self) -> Iterator[str]:
         yield from wrapped("command", self.command)
@@ -61,13 +63,15 @@ def _figures(one: ClientBehavior) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientJudged(Answer):
-    """The verdict on the client, and its figures. `client_exit_code` is None if kquota stopped the client."""
+    """The verdict on the client, and its figures."""
 
     INDENT = 2
 
     command: str
     topic: str | None
+    """The topic that kquota created, or None if the command does not contain `{topic}`."""
     client_exit_code: int | None
+    """The exit code of the client, or None if kquota stopped the client."""
     verdict: Honors = key(form=lambda found: found.name.lower())
     figures: ClientBehavior = spread(_figures)
 
@@ -160,7 +164,8 @@ def words(command: str, bootstrap: str, topic: str) -> list[str]:
 def ran(command: Sequence[str], seconds: float) -> int | None:
     """Run the client until it ends, but for at most `seconds`. Return its exit code, or None if kquota stopped it.
 
-    Raises Invalid if the client cannot be started.
+    The output of the client goes to stderr. At the end, kquota also stops the processes that the client started. Raises
+    Invalid if the client cannot be started.
     """
     with _started(command) as process:
         try:
@@ -175,7 +180,9 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     except OSError as error:
-        raise Invalid(f"--client-command: {command[0]} cannot be started ({error.strerror})") from error
+        raise Invalid(
+            f"--client-command: {command[0]} cannot be started ({error.strerror}). Check the program"
+        ) from error
     try:
         yield process
     finally:
@@ -196,8 +203,10 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehavior) -> ClientJudged:
-    """Return the answer. The exit code is 0 if the client honors throttle times, 8 if it ignores them, and 1 if it
-    failed or no verdict is possible.
+    """Return the answer. `exit_code` is that of the client, or None if kquota stopped the client.
+
+    The exit code of the answer is 1 if the client failed, or if kquota could not judge any throttle time. Otherwise, it
+    is 0 if the client honors throttle times, and 8 if it ignores them.
     """
     codes = {Honors.YES: DONE, Honors.NO: NOT_YET, Honors.UNKNOWN: FAILED}
     return ClientJudged(

@@ -60,18 +60,21 @@ class LimitPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
-    """The rates that a controller sustained, and the suggestion, in mutations per second. Without a suggestion,
-    `suggested` and `suggested_per_tenant` are None.
-    """
+    """The rates that a controller sustained, and the suggested rate. All rates are in mutations per second."""
 
     INDENT = 2
     ASCII = True
 
     suggested: float | None
+    """The rate for all clients together, or None without a suggestion."""
     tenants: int
+    """The number of tenants among which the rate is divided."""
     overcommit: float
+    """The factor by which each tenant's rate is multiplied."""
     suggested_per_tenant: float | None
+    """The rate for each tenant, or None without a suggestion."""
     held: tuple[Held, ...] = key(form=each(_held))
+    """The highest sustained rate for each size of topics."""
     steps: tuple[Step, ...] = key(form=each(_step))
     limit: Limit = hidden()
 
@@ -95,7 +98,7 @@ def found(limit: Limit) -> LimitFound:
 
 
 def plan(wanted: Ladder) -> str:
-    """Describe the steps of the probe, its duration and its partitions."""
+    """Return as text the steps of the probe, its duration and its partitions."""
     return (
         f"creating, growing and deleting topics for about {wanted.lasting:.0f} s, with at most {wanted.alive:,} "
         "partitions"

@@ -28,16 +28,16 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The parsed options. `kind` is None for --find-limit, --client-command and --clean-up. `rate`, `seconds` and
-    `brokers` are None if their option is not given.
-
-    `rate` is the rate of --produce, in bytes per second.
-    """
+    """The parsed options."""
 
     kind: Kind | None
+    """None for --find-limit, --client-command and --clean-up."""
     rate: float | None
+    """The rate of --produce in bytes per second, or None without --produce."""
     seconds: float | None
+    """The value of --seconds, or None if it is not given."""
     brokers: tuple[BrokerId, ...] | None
+    """The brokers of --broker-list in ascending order, or None if it is not given."""
     most_bytes: int
 
 

@@ -59,8 +59,14 @@ class CleanedUp(Answer):
 
 
 def run(options: ProbeOptions) -> Answer:
-    """Run the command. Raises Invalid for options that are not valid or cannot be combined, and Refused for a load
-    beyond the bounds of a probe.
+    """Run the requested probe, or with --clean-up only remove the topics of killed probes. A dry run only returns the
+    plan.
+
+    Raises Invalid for options that are not valid or cannot be combined. Raises Refused for a load beyond the bounds of
+    a probe, and if the cluster refuses the topic. Raises Unreachable if the cluster does not answer, and Unknown if a
+    broker does not show the topic in time. Raises Incomplete if a topic of an older probe could not be removed.
+
+    The exit code is 1 if a topic of this probe could not be removed. Otherwise, it is that of the answer.
     """
     wanted = asked(options)
     if options.client_command is not None:
@@ -175,13 +181,15 @@ def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
 
 @dataclass(slots=True)
 class Made:
-    """The topics of a probe. `names` gets each name before the topic is created. `left` is True if a removal failed."""
+    """The topics of a probe."""
 
     names: list[str] = field(default_factory=list)
+    """The names of the topics. A name is added before its topic is created."""
     left: bool = False
+    """True if a topic could not be removed."""
 
     def complain(self, error: KquotaError) -> None:
-        """Print the reason why a topic could not be removed."""
+        """Set `left` to True, and print the reason why a topic could not be removed."""
         self.left = True
         complain(worded(error))
 

@@ -73,27 +73,30 @@ def _round(one: Round) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """Topics under a mutation rate. `ms` is the time from the first request to the last. `next_wait_ms` is the time
-    that another request right after the last would wait. `request_percentage` is None if this quota is not set.
-
-    `items` has the number of partitions of each topic. `sought` is True if kquota searched for the smallest rate.
-    """
+    """Topics under a mutation rate."""
 
     ASCII = True
 
     model: str
+    """The arithmetic that was used, as a value of --model."""
     strict: bool
+    """False with --permissive."""
     controller_mutation_rate: float
     request_percentage: float | None
+    """None if this quota is not set."""
     window_num: int
     topics: int
     mutations: int
     ms: int
+    """The time from the first request to the last."""
     next_wait_ms: int
+    """The time that another request immediately after the last request would wait."""
     requests: int
     rounds: tuple[Round, ...] = key(form=each(_round))
     items: Sequence[int] = hidden()
+    """The number of partitions of each topic."""
     sought: bool = hidden()
+    """True if kquota searched for the smallest rate."""
 
     def text(self) -> Iterator[str]:
         rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000

@@ -41,8 +41,11 @@ Spark is faster, although it needs time to start.
 
 
 def run(options: SimulateOptions) -> Answer:
-    """Run the command. Raises Invalid without exactly one load, without a quota to simulate or to find, and for options
-    that are not valid or have no effect.
+    """Simulate the load under the quotas, and return its figures.
+
+    Raises Invalid unless exactly one load is given, without a quota to simulate or to find, and for options that are
+    not valid or have no effect. Raises Invalid for a trace without a valid row, and for a steady load that does not end
+    within 30 simulated days.
     """
     held = _quotas(options)
     kinds = {
@@ -132,7 +135,10 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
-    """Return a mutation quota of this rate, with the arithmetic of the model. Every model has the same burst."""
+    """Return a mutation quota of this rate, with the arithmetic of the model. Every model has the same burst.
+
+    `rate` is in mutations per second. `samples` is the number of samples in the quota window.
+    """
     if model is Arithmetic.shipped:
         return Mutations(Bucket(rate=rate, samples=samples))
     return Draft(spread=Spread(model.value), rate=rate, samples=samples)

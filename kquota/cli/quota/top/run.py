@@ -80,7 +80,7 @@ def _line(usage: Usage) -> Sequence[str]:
 _HEADS: Final = ("client", "key", "used", "limit", "of limit", "throttled", "broker", "quota")
 _LEFT: Final = frozenset({0, 1, 6, 7})
 _NARROW: Final = ("quota", "broker", "limit")
-"""The columns that the live table leaves out on a narrow terminal, the first one first."""
+"""The columns that the live table leaves out on a narrow terminal, in this order."""
 
 
 def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
@@ -98,11 +98,7 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClients(Answer):
-    """The clients with a quota metric, throttled clients first, then those nearest to their limits.
-
-    `controller_queue_ms` is the 99th percentile of the wait in the queue of the controller (KIP-599), the highest of
-    all nodes that report it. It is None if no node reports it.
-    """
+    """The clients with a quota metric."""
 
     HEADER = (
         "key",
@@ -120,9 +116,15 @@ class TopClients(Answer):
     )
 
     brokers: tuple[str, ...]
+    """The brokers whose metrics were read."""
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
+    """The 99th percentile of the wait in the queue of the controller (KIP-599), the highest of all nodes. None if no
+    node reports this time.
+    """
     clients: tuple[Usage, ...] = json_key(form=each(_client))
+    """The clients: throttled clients first, then those nearest to their limits."""
     most: int = hidden()
+    """The maximum number of rows in the text table."""
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Yield the table, at most `width` characters wide if possible, and the wait in the controller's queue, if
@@ -149,10 +151,12 @@ class TopClients(Answer):
 
 
 def run(options: TopOptions) -> Generator[TopClients]:
-    """Yield one reading. On a terminal, without --once, show readings until Ctrl-C instead, and yield nothing.
+    """Yield one reading. On a terminal, without --once, show readings until Ctrl-C instead, and yield nothing. With
+    --snapshot, also write each reading to a file.
 
-    Raises Invalid for an invalid --interval, and if the source of the metrics is missing, ambiguous or invalid. A
-    single reading raises Unreachable if no source answers.
+    Raises Invalid for an invalid --interval, and if the source of the metrics is missing, ambiguous or invalid. Raises
+    Unreachable if the cluster does not answer, and Refused if a snapshot cannot be written. A single reading also
+    raises Unreachable if no exporter answers.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)
@@ -171,7 +175,7 @@ def run(options: TopOptions) -> Generator[TopClients]:
 
 
 def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
-    """Yield the lines of one reading. If the reading fails, yield a warning and continue, because the next reading may
+    """Yield the lines of one reading. If the source does not answer, yield only a warning, because the next reading may
     succeed.
     """
     try:
@@ -237,7 +241,10 @@ def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]
         return
     brokers = f"broker{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread))}"
     if source.prometheus is None:
-        yield f"note: --metrics names no exporter of {brokers}. The use of quotas there is not shown"
+        yield (
+            f"note: --metrics names no exporter of {brokers}, so the use of quotas there is not shown. Add the missing "
+            "exporters to --metrics"
+        )
     else:
         yield f"warning: Prometheus has no metrics of {brokers}. Check the scrape targets of Prometheus"
 

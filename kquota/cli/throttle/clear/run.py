@@ -27,15 +27,15 @@ from kquota.throttle.standing import Standing, order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
-    """The settings that were restored or removed, or in a dry run would be, and the settings that are still pending.
-
-    The rates of `cleared_brokers` were unknown, and `--all` removed them, or in a dry run would remove them.
-    """
+    """The result of `throttle clear`. In a dry run, the fields describe what kquota would restore and remove."""
 
     dry_run: bool
     restored: tuple[Change, ...] = key("given_back")
+    """The settings that were restored, or removed with `--all`."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
+    """The settings that could not be restored or removed yet, with the reasons."""
     cleared_brokers: tuple[BrokerId, ...] = ()
+    """The brokers whose rates were unknown until `--all` removed the rates."""
 
     def text(self) -> Iterator[str]:
         yield from lists_first(self.restored)
@@ -43,14 +43,17 @@ class Cleared(Answer):
 
 
 def run(options: ClearOptions) -> Cleared:
-    """Restore the throttle of the selected runs, or remove every throttle. A dry run only returns the changes.
+    """Restore the throttle of the selected runs, or with `--all` remove every throttle. A dry run only returns the
+    changes.
 
-    Raises Invalid for options that cannot be combined, and if a confirmation is necessary but there is no terminal.
-    Raises Refused if the run of `--run` is not an open throttle run, if a broker of `--gone` is alive, or if the
-    operator does not confirm. Raises Conflict if a throttle changed before the confirmation.
+    The exit code is 8 if a setting is pending or unknown, otherwise 0. Raises Invalid for options that cannot be
+    combined, and if a confirmation is necessary but there is no terminal. Raises Refused if the run of `--run` is not
+    an open throttle run, if a broker of `--gone` is alive, or if the operator does not confirm. Raises Conflict if a
+    throttle changed before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the
+    cluster does not answer.
     """
     if options.everything and options.run is not None:
-        raise Invalid("give --run or --all, not both")
+        raise Invalid("--run and --all cannot be combined. Give one of them")
     if options.everything and options.gone:
         raise Invalid(
             "--gone cannot be combined with --all, because --gone concerns only recorded runs. Leave out --gone"

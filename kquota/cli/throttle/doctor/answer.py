@@ -93,21 +93,25 @@ def _to_the_second(time: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Answer):
-    """The findings of doctor, and the values that `--fix` would remove, removed, or could not remove.
-
-    The rates of `unread_brokers` and the lists of `unread_topics` and `hidden_topics` are unknown. The rates of
-    `cleared_brokers` were unknown, and `--fix` removed them.
-    """
+    """The findings of doctor, and the result of `--fix`."""
 
     found: tuple[Finding, ...] = hidden()
     findings: Sequence[JsonObject]
+    """The JSON of `found`."""
     planned: tuple[Change, ...] = ()
+    """The changes that `--fix` would make. Only a dry run has them."""
     fixed: tuple[Change, ...] = ()
+    """The changes that `--fix` made."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
+    """The settings that `--fix` could not remove, with the reasons."""
     unread_brokers: tuple[int, ...] = ()
+    """The brokers whose rates are unknown."""
     cleared_brokers: tuple[int, ...] = ()
+    """The dead brokers whose rates were unknown until `--fix` removed the rates."""
     unread_topics: tuple[str, ...] = ()
+    """The topics whose lists are unknown, because they could not be read."""
     hidden_topics: tuple[str, ...] = ()
+    """The topics whose lists are unknown, because Kafka hides the topics from this user."""
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
 
@@ -154,7 +158,7 @@ def examination(
     notes: Sequence[str] = (),
 ) -> Examination:
     """Return the answer. `sightings` has the time when doctor first saw each leftover. None means that kquota could not
-    record these times.
+    record these times. The other arguments are as in `Examination`, and `undone` has the pending settings.
 
     The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
     Otherwise, it is 0.

@@ -22,11 +22,14 @@ from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
-    """Find problems with throttles. With `--fix`, also remove leftovers, or in a dry run only return them.
+    """Find problems with throttles, and record when doctor first saw each leftover. With `--fix`, also remove
+    leftovers, or in a dry run only return them.
 
     Raises Invalid for an option that needs `--fix` if `--fix` is not given, for an invalid time, and if a confirmation
-    is necessary but there is no terminal. With `--fix`, raises Refused if kquota cannot read all runs, or if the
-    operator does not confirm. Raises Conflict if a throttle changed before the confirmation.
+    is necessary but there is no terminal. Raises Refused if a journal cannot be read. With `--fix`, also raises Refused
+    if kquota cannot read all runs, or if the operator does not confirm. Raises Conflict if a throttle changed before
+    the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer. The
+    exit code is as for `examination`.
     """
     for option, given in (
         ("--older-than", options.older_than is not None),
@@ -46,7 +49,9 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Find problems. Unless `older_than` (in seconds) is None, also show what `--fix` would do."""
+    """Find problems, and record when doctor first saw each leftover. Unless `older_than` (in seconds) is None, also
+    show what `--fix` would do.
+    """
     with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)

@@ -61,7 +61,11 @@ def throttle_set(
     notes: tuple[str, ...] = (),
     alone: KquotaError | None = None,
 ) -> ThrottleSet:
-    """Return the answer. `alone` is the reason why other hosts do not see the run, or None."""
+    """Return the answer for the throttle that was set, or that a dry run would set.
+
+    `record` is the place where the run is recorded, or None. `alone` is the reason why other hosts do not see the run,
+    or None if they see it. `notes` come before the notes of this function.
+    """
     return ThrottleSet(
         run=None if held.run is None or dry_run else held.run.id,
         record=record,
@@ -91,7 +95,7 @@ def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, 
 
 
 def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recovering:
-    """Return the answer for one check. Another check follows, unless this is the `last` one.
+    """Return the answer for one check. `last` is False if another check follows.
 
     The exit code is 8 if replicas are out of sync or a value is not restored yet, otherwise 0.
     """

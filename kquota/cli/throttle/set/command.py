@@ -1,4 +1,4 @@
-"""`kquota throttle set`: throttle topics and brokers without a move, a returning broker, or an open run."""
+"""`kquota throttle set`: a throttle for topics and brokers, for a returning broker, or for an open run."""
 
 from __future__ import annotations
 

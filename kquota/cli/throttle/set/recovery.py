@@ -35,7 +35,11 @@ def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRa
     """Throttle the replicas that are out of sync, and stop throttling each replica that is in sync again. Yield an
     answer for each check. The checks end when no replica is out of sync, or with `--once` after the first one.
 
-    Raises Refused, unless `--force` is given, if the broker can never catch up at this rate.
+    kquota waits 2 seconds between two checks. If a later check fails with Busy or Unreachable, kquota prints the error
+    and checks again. After an interrupt, kquota prints how to continue and how to restore the previous values.
+
+    Raises Refused for an unknown broker and, without `--force`, if the broker can never catch up at this rate. Also
+    raises the errors of `set_and_clear.recover`, and in the first check Busy and Unreachable.
     """
     seen = _look(at, options, broker, rate)
     try:
@@ -45,18 +49,24 @@ def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRa
             try:
                 seen = _look(at, replace(options, force=True), broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"the check failed ({worded(error)}). The throttle stays set, and kquota checks again")
+                say(f"broker {broker}: the check failed ({worded(error)}). The throttle stays set. kquota checks again")
                 seen = replace(seen, changes=(), restoration=Restoration())
     except (KeyboardInterrupt, GeneratorExit):
         run = seen.run
         clear = suggested("throttle clear") if run is None else suggested(f"throttle clear --run {run.id}")
-        say(f"the throttle stays set. To continue, run the same command. To restore the previous values, run {clear}")
+        say(
+            f"broker {broker}: the throttle stays set. To continue, run the same command. To restore the previous "
+            f"values, run {clear}"
+        )
         raise
     yield recovering(seen, broker, last=True)
 
 
 def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate) -> ThrottleSet:
-    """Return the changes of the first check: the values that it would restore, then the values that it would set."""
+    """Return the changes of the first check: the values that it would restore, then the values that it would set.
+
+    Raises Refused as `recover` does, and the errors of `set_and_clear.would_recover`.
+    """
     with move_stores.throttling(at, options.state_dir) as ports:
         _must_exist(ports, broker)
         if not options.force:
@@ -72,8 +82,10 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
 def _look(
     at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Check once on a new connection, because between two checks other clients may write and the broker may stop.
-    `going` is the run of the previous check, if any.
+    """Check once, and print the number of out-of-sync replicas. `going` is the run of the previous check, or None.
+
+    Each check has a new connection, because the broker may stop between two checks. Each check takes the lock again,
+    because other commands may write in between.
     """
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
@@ -94,7 +106,8 @@ def _look(
 def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
     """Raise Refused if replicas of the broker that are out of sync can never catch up at this rate.
 
-    A rate that is already set is not checked again, because each check of a cron job must still release replicas.
+    A rate that the run already has is not checked again. A cron job that repeats the command must still remove in-sync
+    replicas from the lists.
     """
     known = throttle_wanted.known(throttle_wanted.recovery(broker), ports.runs.unfinished())
     if known is not None and known.rate == rate:
@@ -122,7 +135,7 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raise Refused for an unknown broker, which is not alive and has no replica."""
+    """Raise Refused if the broker is not alive and has no replica."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -1,7 +1,8 @@
-"""`kquota throttle set`: set a throttle, follow a returning broker, or change the rate of a run."""
+"""`kquota throttle set`: throttle topics and brokers, throttle a returning broker, or change the rate of a run."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,7 +12,7 @@ from kquota.cli.contract import say
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.output import Answer
-from kquota.cli.suggestion import suggested
+from kquota.cli.suggestion import readable_again, suggested
 from kquota.cli.throttle import checks
 from kquota.cli.throttle.set import recovery
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -40,7 +41,9 @@ _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options that select topics, brokers, sides and the rate. Empty `sides` means both sides."""
+    """The options that select topics, brokers, sides and the rate. `rate` is None if it is not given. Empty `sides`
+    means both sides.
+    """
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -56,11 +59,15 @@ class _Asked:
 
 
 def run(options: SetOptions) -> Answer | Generator[Answer]:
-    """Set a throttle, follow a returning broker, or change the rate of a run. A dry run only returns the changes.
+    """Throttle topics and brokers, throttle a returning broker, or change the rate of an open run. A dry run only
+    returns the changes.
 
-    For a returning broker, yields an answer for each check. Raises Invalid for a missing or invalid option, and for
-    options that cannot be combined. Raises Refused for an unknown topic, broker or run, and if a check fails. Also
-    raises the errors of `set_and_clear.bring` and `set_and_clear.adjust`.
+    Prints the given rate and warnings on stderr. For a returning broker, yields an answer for each check.
+
+    Raises Invalid for a missing or invalid option, and for options that cannot be combined. Raises Refused for an
+    unknown topic, broker or run, and if a check fails. Raises Busy if another kquota holds the lock, and Unreachable if
+    the cluster does not answer. Also raises the errors of `set_and_clear.bring`, `set_and_clear.adjust` and
+    `set_and_clear.recover`.
     """
     seconds = checks.seconds_of(options.sample)
     asked = _Asked(
@@ -203,10 +210,11 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
 
 
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
-    """Give the selected open run the rates of the run that `become` returns.
+    """Set new rates of the selected open run. `become` receives the run, and returns the run with its new rates. A dry
+    run only returns the changes.
 
     Raises Refused if no such run is open, if the run has no rate, and, without `--force`, if a copy could never catch
-    up.
+    up. Raises Invalid for an invalid plan file. Also raises the errors of `become` and of `set_and_clear.adjust`.
     """
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
     hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
@@ -216,7 +224,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
             found = next((one for one in open_runs if one.id == options.run), None)
         else:
             found = covers(plan, open_runs)
-        run = _must_be_open(found, open_runs, options.run, over_zookeeper=ports.log_dirs is None)
+        run = _must_be_open(found, open_runs, options, over_zookeeper=ports.log_dirs is None)
         set_and_clear.rates_of(run)  # called first: it raises Refused for a run without a rate
         after = become(run)
         if not options.force:
@@ -245,7 +253,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
 
 
 def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
-    """Return the rates of the run to change, or an empty tuple for all rates.
+    """Return the settings of the rates to change, or an empty tuple for all rates of the run.
 
     Raises Refused for a run without a move, for a paused run, and for a broker on which the run set no matching rate.
     """
@@ -274,14 +282,17 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
 
 
-def _must_be_open(found: Run | None, open_runs: Sequence[Run], run_id: str | None, *, over_zookeeper: bool) -> Run:
-    """Return the run, or raise Refused. Over ZooKeeper, `--execute` cannot take over a move without a record, so the
-    message does not suggest it.
+def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptions, *, over_zookeeper: bool) -> Run:
+    """Return `found`, or raise Refused if it is None.
+
+    Over ZooKeeper, `--execute` cannot take over a move without a record, so the message does not suggest `--execute`.
     """
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"
-    which = "no open run of this plan" if run_id is None else f"run {run_id}: no open run with this id"
-    execute = suggested("reassign-partitions --execute --additional --reassignment-json-file PLAN --throttle RATE")
+    which = "no open run of this plan" if options.run is None else f"run {options.run}: no open run with this id"
+    plan = shlex.quote(readable_again(options.reassignment_json_file) or "PLAN")
+    rate = shlex.quote(options.throttle or "RATE")
+    execute = suggested(f"reassign-partitions --execute --additional --reassignment-json-file {plan} --throttle {rate}")
     instead = "" if over_zookeeper else f" If the move runs without a record, set its rate with {execute}."
     raise Refused(f"{which} is recorded here (open runs: {there}).{instead} Nothing was written")

@@ -33,9 +33,13 @@ class RateShown(Part):
     """A rate as its broker reports it, and the recorded runs that set it."""
 
     value: str
+    """The rate in bytes per second, as text."""
     source: str
+    """Kafka's name for the source of the value."""
     in_force: bool
+    """True if brokers enforce the rate."""
     runs: tuple[str, ...]
+    """The ids of the runs. Empty if no recorded run set the rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ class BrokerFlow(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerShown(Part):
-    """The rates of a broker, or of the broker defaults, which have no throughput."""
+    """The rates of a broker by key, and its throughput. `flow` is None for the broker defaults."""
 
     broker: BrokerOrDefault
     rates: Mapping[str, RateShown]
@@ -100,15 +104,22 @@ class ThrottlesShown(Answer):
     """The throttles of a cluster, in bytes per second, offsets and seconds. None means unknown or unset, never 0."""
 
     measured_seconds: float | None = key(form=rounded(3))
+    """The time of the measurement. None if the throughput was not measured."""
     brokers: tuple[BrokerShown, ...]
     unread_brokers: tuple[int, ...]
+    """The brokers whose rates are unknown."""
     unread_topics: tuple[str, ...]
+    """The topics whose throttled replica lists are unknown."""
     lists: tuple[ListShown, ...]
     partitions: tuple[PartitionFlow, ...]
     runs: tuple[Run, ...] = key(form=each(_run))
+    """The runs that set at least one of the shown values, sorted by id."""
     filtered: bool = hidden(default=False)
+    """True if the operator selected topics or brokers."""
     rates_unknown: bool = hidden(default=False)
+    """True if a rate of the selection is unknown."""
     lists_unknown: bool = hidden(default=False)
+    """True if a list of the selection is unknown."""
 
     HEADER = ("kind", "name", "key", "value", "runs", "since")
 
@@ -178,7 +189,8 @@ class ThrottlesShown(Answer):
     def rows(self) -> Iterator[Row]:
         """Yield a row for each rate, for each group in `held`, and for each throughput and lag.
 
-        The column `runs` has run ids separated by commas, and is empty without a run. An unknown value is None.
+        The columns `runs` and `since` have the ids and the start times of the runs, separated by commas. Without a run,
+        both columns are empty. An unknown value is None. The name of the broker defaults is also None.
         """
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)

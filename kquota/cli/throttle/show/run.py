@@ -32,10 +32,11 @@ from kquota.throttle.throughput import MeasuredFlow
 
 
 def run(options: ShowOptions) -> ThrottlesShown:
-    """Return the selected throttles, and their throughput if it was measured.
+    """Return the selected throttles, and their throughput if it was measured. The measurement takes the time of
+    `--sample`.
 
-    Raises Invalid for an invalid option, and Refused for a topic or a broker that does not exist. The exit code is 8 if
-    a rate or a list of the selection is unknown.
+    The exit code is 8 if a rate or a list of the selection is unknown. Raises Invalid for an invalid option, and
+    Refused for a topic or a broker that does not exist. Also raises the errors of `actions.read`.
     """
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)

@@ -17,8 +17,10 @@ PIPED: Final = "PLAN.json"
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the options that name the cluster by its address, because the operator of the move may have another
-    config.toml. Return `NOBODY` if no address is known.
+    """Return the options that name the cluster by the address of its brokers, because the operator of the move may have
+    another config.toml. Return `NOBODY` if no address is known.
+
+    Raises Invalid if the options name the cluster in an invalid way.
     """
     if not names_a_cluster(connection, environment):
         return NOBODY

@@ -24,23 +24,28 @@ _FAR: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCurve:
-    """The curve: ascending throttles in bytes per second, each with its time in seconds (`points`).
-
-    `seconds` is the time under `throttle`, or None if the move never finishes. `never` is the largest throttle that is
-    too small. It is None if a write rate is unknown, and the times then assume no writes. The plot ends at the throttle
-    `widest` and the time `longest`. It contains `bounds` (label, bytes per second) and `deadline` (in seconds, or None
-    if it is not given or outside the plot). `beyond` names the limits outside the plot.
+    """The expected time under other throttles, and the limits in the plot. Throttles are in bytes per second, and times
+    in seconds.
     """
 
     throttle: ByteRate
+    """The throttle of the estimate."""
     seconds: float | None
+    """The time under `throttle`, or None if the move never finishes."""
     never: float | None
+    """The largest throttle that is too small. None if a write rate is unknown. The times then assume no writes."""
     points: tuple[tuple[float, float], ...]
+    """Ascending throttles, each with its time."""
     deadline: float | None
+    """The deadline, or None if it is not given or outside the plot."""
     bounds: tuple[tuple[str, float], ...]
+    """The upper bounds of the throttle in the plot: the label and the throttle of each."""
     beyond: tuple[str, ...]
+    """The labels of the limits outside the plot."""
     widest: float
+    """The largest throttle in the plot."""
     longest: float
+    """The longest time in the plot."""
 
 
 def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> ThrottleCurve:

@@ -72,22 +72,23 @@ def page(ticket: Ticket) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A requested page: its path, the name of the plan, and the options that name the cluster.
-
-    `runnable` is true if the plan is Kafka's JSON, the only format that reassign-partitions accepts.
-    """
+    """A requested page."""
 
     path: Path
     plan: str
+    """The name of the plan in the commands of the page."""
     cluster: tuple[str, ...]
+    """The options that name the cluster."""
     runnable: bool = True
+    """True if the plan is Kafka's JSON, the only format that reassign-partitions accepts."""
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
     """Return the requested page, or None if no page is requested. Call this function before the job, to report errors
     early.
 
-    Raises Invalid for a path that cannot hold a page, and Refused if a library is missing.
+    Raises Invalid for a path that cannot hold a page, and for options that name the cluster in an invalid way. Raises
+    Refused if a library is missing.
     """
     if path is None:
         return None
@@ -141,7 +142,7 @@ def environment(package: str, functions: Iterable[Callable[..., object]]) -> Env
     """Return the Jinja environment with the templates of a package and the shared templates. Templates call `functions`
     by name.
 
-    Templates escape every value that is not marked as HTML. An unknown name in a template raises an error.
+    Templates escape every value that is not marked as HTML. An unknown name in a template raises UndefinedError.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

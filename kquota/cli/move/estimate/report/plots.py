@@ -70,15 +70,20 @@ def must_be_installed() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot: its title, also for screen readers, its SVG viewBox, and its SVG elements."""
+    """A plot."""
 
     title: str
+    """The title, also for screen readers."""
     view: str
+    """The viewBox of the SVG."""
     drawn: str
+    """The elements of the SVG."""
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Draw the bytes on each broker before and after the move as bars. A line marks a known disk size."""
+    """Draw the bytes on each broker before and after the move as bars. `disks` has the known disk sizes in bytes, by
+    broker id. A line marks each of them.
+    """
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
@@ -105,8 +110,9 @@ def carried(shares: Sequence[Share]) -> Plot:
 
 
 def spent(shares: Sequence[Share]) -> Plot:
-    """Draw how each throttle is used: follower traffic, writes to the copies, and the rest to catch up. All rates must
-    be known.
+    """Draw the use of each throttle: follower traffic, writes to the copies, and the rest of the throttle.
+
+    `shares` must not be empty, and their rates must be known.
     """
     with _plot("spent", "Use of each broker's throttle") as drawing:
         throttle = shares[0].throttle
@@ -208,7 +214,7 @@ def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence
 
 
 class _Drawing:
-    """A figure while it is being drawn. `plot` is set at the end."""
+    """A figure while it is being drawn. `_plot` sets `plot` when its block ends."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes

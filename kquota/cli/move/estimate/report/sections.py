@@ -29,54 +29,56 @@ _FAR: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """The contents of a page: an estimate and its limits, the plan's name, and the options that name the cluster.
-
-    `remarks` are the notes and warnings about the inputs. `made` is the time of the report. `runnable` is true if
-    reassign-partitions accepts the plan.
-    """
+    """The contents of a page."""
 
     answer: Estimate
     asked: EstimateLimits
     moved: Moved
     plan: str
+    """The name of the plan."""
     cluster: tuple[str, ...]
+    """The options that name the cluster."""
     remarks: tuple[str, ...]
+    """The notes and warnings about the inputs."""
     made: datetime
+    """The time of the report."""
     runnable: bool = True
+    """True if reassign-partitions accepts the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Bytes on brokers before and after the move. The plot shows at most `_MOST` brokers, those that change most.
-    `shown` is the number of brokers in the plot, and `brokers` is the number of all brokers.
-
-    `least_disk` is the size of the smallest disk, or None if no size is known. `disks_outside` is true if the disks are
-    too large for the plot.
-    """
+    """The bytes on brokers before and after the move."""
 
     plot: Plot
+    """The plot of at most `_MOST` brokers, those whose bytes change most."""
     shown: int
+    """The number of brokers in the plot."""
     brokers: int
+    """The number of all brokers."""
     least_disk: int | None
+    """The size of the smallest disk in bytes, or None if no size is known."""
     disks_outside: bool
+    """True if the disks are too large for the plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """Bytes that brokers send and receive, and how their throttles are used.
-
-    `spent` is None if it is unknown whether the move can finish, because a write rate is unknown. Otherwise, `spent`
-    leaves out the sides of brokers with unknown write rates, and `unknown` is the number of these sides. It is above 0
-    only if the move can never finish.
-
-    `slowest` has each side of a broker with the seconds until it finishes, or None without an expected time. The
-    bottleneck is first.
-    """
+    """The bytes that brokers send and receive, and the use of their throttles."""
 
     bytes: Plot
     spent: Plot | None
+    """The use of the throttles, without the sides of brokers whose rates are unknown. None if kquota does not know
+    whether the move can finish.
+    """
     unknown: int
+    """The number of sides that `spent` leaves out. If `spent` is not None, it is above 0 only if the move can never
+    finish.
+    """
     slowest: tuple[tuple[Share, float | None], ...]
+    """Each side of a broker, and the seconds until the side finishes (None without an expected time). The bottleneck is
+    first, then the others from slow to fast.
+    """
 
 
 def stored(ticket: Ticket) -> Stored:
@@ -111,7 +113,7 @@ def unchecked(found: Outlook, most: int) -> str:
 
 
 def carried(answer: Estimate) -> Carried:
-    """Return the plots, and the sides of all brokers: the bottleneck first, then the others from slow to fast."""
+    """Return the plots of the copies, and the sides of all brokers with their times (see `Carried`)."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
