@@ -23,7 +23,7 @@ test: .venv/java-wheel.stamp check
 	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable-quick -m "not thorough"
 
 test-thorough: .venv/java-wheel.stamp .venv/fuzz.stamp
-	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable -m "(thorough or hypothesis) and not timed"
+	@$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile=repeatable -m "(thorough or hypothesis) and not timed and not exhaustive"
 	@$(BIN)/python -m pytest -q $(TIMED_WORKERS) --hypothesis-profile=repeatable -m timed
 
 test-all: .venv/java-wheel.stamp .venv/fuzz.stamp check

@@ -29,7 +29,7 @@ from tests.servers import (
     zookeeper,
 )
 from tests.stores.moves_stage import OtherHand
-from tests.thorough import has_unit_tests, is_thorough, is_timed, is_unit
+from tests.thorough import has_unit_tests, is_exhaustive, is_thorough, is_timed, is_unit
 
 __all__ = [
     "cluster",
@@ -53,6 +53,10 @@ settings.load_profile("kquota")
 
 # The tests keep millions of objects. With the default of 700, Python looks for garbage among them all the time.
 gc.set_threshold(100_000, 10, 10)
+
+_SECOND = "-again"
+_SECOND_HALF = "tests/cli/test_m"
+"""The tests of kafka_431 from this name on take as long as the tests before it."""
 
 _SKIPPED = pytest.StashKey[Counter[str]]()
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
@@ -118,6 +122,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(NEEDS[server])
         if is_thorough(item.nodeid):
             item.add_marker(pytest.mark.thorough)
+        if is_exhaustive(item.nodeid):
+            item.add_marker(pytest.mark.exhaustive)
         if is_timed(item.nodeid):
             item.add_marker(pytest.mark.timed)
         if is_unit(item.nodeid) and not servers:
@@ -126,10 +132,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid}: `make unit` would not find it. Write pytest.mark.unit in its module"
             )
-        # Each server is started once: all tests that need it run in one worker, one after the other.
+        # All tests that need a server run in one worker, one after the other, so each server is started once.
         if item.get_closest_marker("xdist_group") is None:
             if servers:
-                item.add_marker(pytest.mark.xdist_group(servers[0]))
+                item.add_marker(pytest.mark.xdist_group(_worker_of(servers[0], item.nodeid)))
             elif {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark"}:
                 # The test starts its servers itself, and may share them with its module.
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
@@ -141,7 +147,12 @@ def _begins(item: pytest.Item) -> int:
     group = item.get_closest_marker("xdist_group")
     if group is None:
         return 2
-    return 0 if group.args[0] in NEEDS else 1
+    return 0 if group.args[0].removesuffix(_SECOND) in NEEDS else 1
+
+
+def _worker_of(server: str, test: str) -> str:
+    """The group of a test that needs this server. Half of the tests need kafka_431, so two workers start it."""
+    return f"{server}{_SECOND}" if server == "kafka_431" and test >= _SECOND_HALF else server
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:
@@ -166,7 +177,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
         marks = sorted(
-            {mark.name for mark in item.iter_markers()} & {"zookeeper", "kafka", "spark", "thorough", "timed"}
+            {mark.name for mark in item.iter_markers()}
+            & {"zookeeper", "kafka", "spark", "thorough", "timed", "exhaustive"}
         )
         item.config.stash[_LEFT_OUT][f"left out of this run ({', '.join(marks) or 'not asked for'})"] += 1
 

@@ -1,4 +1,6 @@
-"""The tests that `make test` leaves to `make test-all`, with reasons. CI runs all of them.
+"""The tests that `make test` leaves to `make test-thorough` and `make test-all`, with reasons.
+
+CI runs `make test` and `make test-thorough`: all tests except `EXHAUSTIVE`.
 
 `make test` keeps every room, every contract on 4.3.1 over brokers and on 3.9.1 over ZooKeeper, the main journeys, and a
 kill of each command that writes (`tests/cli/test_kill_smokes.py`).
@@ -27,7 +29,8 @@ THOROUGH: Final = {
     "tests/spark/test_trace_usage.py": "the use of a trace against sums in Python; the whole command stays",
     "tests/spark/test_usage.py": "compacted usage against sums in Python; the whole command stays",
     "tests/spark/test_trace.py": "the trace again inside Spark, against the walk in Python",
-    "test_the_whole_estimate_command_on_spark[json]": "two estimates; their text stays, and the JSON in one process",
+    "test_the_whole_estimate_command_on_spark[sizes-json]": "another Spark job; its text stays",
+    "test_the_whole_estimate_command_on_spark[history": "two Spark jobs; the text of another one stays",
     "test_a_trace_is_a_source_of_use": "a Spark job of its own; advice from snapshots stays",
     "test_every_host_sees_a_large_plan_and_only_its_end_remains": "a plan of many znodes; the other plans stay",
     "test_a_foreign_document_makes_the_same_quotas_on_another_day": "each format on brokers; their laws stay",
@@ -131,6 +134,12 @@ TIMED: Final = (
     "tests/stores/test_precedence_enforced.py",
 )
 """Thorough tests that fail if four workers keep the machine busy: exporters that do not answer, copies that pause."""
+EXHAUSTIVE: Final = {
+    "test_each_documented_permission_is_needed": "a command for each missing permission; that they are enough stays",
+    "test_another_host_ends_the_run[BOTH": "the record over both connections; each connection alone stays",
+    "test_an_archive_is_installed_only_if_the_jvm_ended_with_code_0": "several archives; one of each Java stays",
+}
+"""Thorough tests that CI leaves to `make test-all`, with reasons. A slow machine would need over 90 minutes."""
 KEPT: Final = (
     "tests/documents/test_shown.py",
     "tests/documents/test_bench.py",
@@ -178,8 +187,13 @@ SLOW: Final = (
 
 
 def is_thorough(test: str) -> bool:
-    """True if the test of this id is left to `make test-all`."""
+    """True if `make test` leaves out the test of this id."""
     return any(part in test for part in THOROUGH) and not any(part in test for part in KEPT)
+
+
+def is_exhaustive(test: str) -> bool:
+    """True if the test of this id runs only in `make test-all`."""
+    return any(part in test for part in EXHAUSTIVE)
 
 
 def is_timed(test: str) -> bool:

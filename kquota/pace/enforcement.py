@@ -46,7 +46,9 @@ class Enforcement:
     of_brokers: bool = False
     """True if brokers reported the settings. Otherwise, the settings are Kafka's defaults."""
     at_once: float = AT_ONCE_SECONDS
-    """The bytes of this many seconds of the throttle pass at once if there was no throttled traffic before the move."""
+    """The size of the first burst, in seconds of the throttle rate. If there was no throttled traffic before the move,
+    throttle x `at_once` bytes pass without a delay.
+    """
     throttled: bool = False
     """True if a broker already has a replication throttle. Up to a whole window of unused quota then passes at once."""
 

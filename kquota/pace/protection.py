@@ -42,8 +42,9 @@ BASELINE_SECONDS: Final = 20.0
 CAUTIOUS_TIMES: Final = 6
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
-"""The rules for a throttle of at least `CAUTION` x the last throttle that was too high. An increase then needs
-`CAUTIOUS_TIMES` x as much calm, and is `CAUTIOUS_STEP` x the throttle that was too high.
+"""The rules for a throttle of at least `CAUTION` x the last throttle that was too high. Before an
+increase, `calm` must then last `CAUTIOUS_TIMES` x as many seconds as usual. The increase is `CAUTIOUS_STEP` x the
+throttle that was too high.
 """
 STEPS: Final = 20
 """The smallest increase is the range from the lowest to the highest throttle, divided by this number."""

@@ -84,9 +84,11 @@ def fill(
 
 
 class _Scales:
-    """The brokers to balance, with the followers and leaders that each broker can give, by size.
+    """The brokers to balance, and the movable followers and leaders of each broker, sorted by size. Empty replicas are
+    left out.
 
-    Every order depends only on the assignment, not on the earlier moves that led to it.
+    Brokers with equal loads are sorted by id, and replicas of equal size by partition number. Both orders therefore
+    depend only on the current assignment, not on the earlier moves that led to it.
     """
 
     def __init__(self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: Why) -> None:

@@ -102,13 +102,14 @@ class ClusterLayout:
 def cluster(
     snapshot: Snapshot, log_dirs: Iterable[LogDir], disk: int | None = None, *, live: Iterable[LogDir] = ()
 ) -> ClusterLayout:
-    """Return the cluster from one reading.
+    """Return the cluster: partitions and racks from `snapshot`, and sizes and disks from `log_dirs`.
 
-    `disk` is the size of the volumes of each broker that does not report it, in bytes. Only replicas then count as
-    used, at their full size even if a running move still copies them. The size of a partition is the size of its
-    leader's log, because followers may lag. If the leader's log is unknown, the largest log of the replicas counts.
-    Stored snapshots do not contain cordons. If `log_dirs` come from a stored snapshot, the cordons come from the `live`
-    log dirs.
+    `disk` is the size of all volumes of a broker, in bytes. It applies to each broker that does not report this size.
+    On such a broker, only replicas count as used, at their full size even if a running move still copies them.
+
+    The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
+    the largest log of the replicas counts. If `log_dirs` come from the stored snapshot of a history, the cordons come
+    from the `live` log dirs, because stored snapshots do not contain cordons.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}

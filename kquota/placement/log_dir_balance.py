@@ -259,7 +259,8 @@ def _movable(
     under_way: Mapping[TopicPartition, _Copying],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
-    """Return the numbers of the replicas that may move, and the replicas of the goal's topics that must wait.
+    """Return the indexes in `names` of the replicas that may move, and the replicas of the goal's topics that must
+    wait.
 
     The log of a replica that was moved to another broker is left out, because the goal's broker is about to delete it.
     """

@@ -1,7 +1,8 @@
-"""The throughput of a real client: a load on a scratch topic, its result, and the quota that applies.
+"""Measures the throughput of a real client on scratch topics (`probe`), and the mutation rate that a controller
+sustains (`find_limit`).
 
 A program needs only a cluster from `kquota.connect` and these names. Each name is imported when it is first used, so
-that `kquota quota --help`, which reads only the bounds of a load, starts fast.
+that `kquota quota --help`, which reads only the bounds of the options, starts fast.
 """
 
 from importlib import import_module

@@ -109,9 +109,9 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
         undone = [one.mutation.topic for one in left]
         wrong = (
             f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
-            f" ({left[0].error or left[0].fate.value}). After the end time in the name of a topic, "
+            f" ({left[0].error or left[0].fate.value}). The name of each topic contains an end time. After it, run "
         )
-        raise Incomplete((wrong, NextStep.CLEAN_UP_PROBES, " removes it"), done, undone)
+        raise Incomplete((wrong, NextStep.CLEAN_UP_PROBES), done, undone)
     return tuple(done)
 
 

@@ -205,7 +205,7 @@ def bounded(load: Load) -> Load:
             f"the probe would request {made:,} mutations (a full bucket, then the quota's"
             f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}. Give fewer ",
             Parameter("seconds"),
-            ", or ",
+            ", or the ",
             Parameter("client_id"),
             " of a client with a lower quota",
         )

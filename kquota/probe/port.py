@@ -126,7 +126,10 @@ class ProbeCluster(Protocol):
         ...
 
     def explained(self, user: str, client_id: str) -> Explanation:
-        """Return the quotas that apply to a client with this user and this client-id."""
+        """Return the quotas that apply to a client with this user and this client-id.
+
+        Raises Unreachable if the cluster does not answer, and Refused if it refuses the request.
+        """
         ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:

@@ -276,7 +276,9 @@ def as_json(document: Document) -> str:
 
 
 _Tree = dict[str, Any]
-"""The nested keys of a document. A value is another tree, a limit as a number, or a throttle as text."""
+"""The nested keys of a document. A value is another tree, a limit as a number, or a throttle as text. In the tree for
+JSON, limits and throttles have their JSON values, and the unreadable quotas are a list.
+"""
 
 
 def _tree(limits: Mapping[Entity, Limits]) -> _Tree:

@@ -122,8 +122,8 @@ def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Clie
 
 
 def _heir(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Return the entity that would apply to this client instead of `entity`, if both give the same limit in the same
-    bucket. Return None in all other cases, including when `entity` does not apply to this client.
+    """Return the entity that would apply to this client if `entity` did not have the key. Return None if `entity` does
+    not apply to this client, if no other entity would apply, or if the limit or the bucket would change.
     """
     found = rungs(quotas, client, key)
     won = winner(found)

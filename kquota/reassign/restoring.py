@@ -160,11 +160,14 @@ def _readable(
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return what an unfinished run holds for a rate after the run of `taken` has ended.
+    """Return the record of a setting in an unfinished run, after another run that also set it has ended.
 
-    `other` is what the unfinished run held before. If only the ended run has set the current value `now`, the result
-    has the `prior` of the ended run, otherwise the `prior` of `other`. Its `ours` has the values of both runs, whatever
-    `now` is, because a stale read does not show the last write. For a list, the result is `other`.
+    `taken` is the record of the ended run, and `other` is the previous record of the unfinished run. For a list, the
+    result is `other`.
+
+    For a rate, the result takes `prior` from `taken` if only the ended run has set the current value `now`. Otherwise,
+    it keeps the `prior` of `other`. Its `ours` always has the values of both runs, because `now` may be stale and miss
+    the last write.
     """
     if taken.setting.is_list:
         return other

@@ -73,13 +73,19 @@ def by_hand(texts: Iterable[str]) -> dict[BrokerId, BytesIn]:
 
 
 def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
-    """Parse the text of a file into the rate of each broker.
+    """Return the rate of each broker from the text of a file, in bytes per second.
 
-    The file is CSV with a header, a JSON object with broker ids as keys, a JSON list of rows, or an answer of the HTTP
-    API of Prometheus: `/api/v1/query` (one value for each broker) or `/api/v1/query_range` (the mean and the
-    percentiles of the values of each broker). Raises Invalid for text without a rate, for text that is too long or in
-    another format, for an invalid rate, and for a broker that is listed twice. The message begins with `where`, the
-    name of the file.
+    The text has one of these formats:
+
+    - CSV with a header
+    - a JSON object with broker ids as keys
+    - a JSON list of rows
+    - an answer of Prometheus to `/api/v1/query`, with one value for each broker
+    - an answer of Prometheus to `/api/v1/query_range`. The result has the mean and the percentiles of each broker's
+      values.
+
+    Raises Invalid if the text is too long, is in another format or contains no rate. Also raises Invalid for an invalid
+    rate, and for a broker that is listed twice. The message begins with `where`, the name of the file.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")

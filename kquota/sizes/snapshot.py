@@ -68,7 +68,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
             row = bounded.json_object(line)
             if row["version"] != VERSION:
                 raise Invalid(
-                    f"{where}: unknown version {row['version']}. Use the kquota that wrote the file, or a newer kquota"
+                    f"{where}: unknown version {row['version']}. Use the version of kquota that wrote the file, or "
+                    "a newer one"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
             volumes[place] = (_rack(row["rack"]), _count(row["volume_total"]), _count(row["volume_usable"]))
@@ -115,5 +116,5 @@ def _flag(value: Any) -> bool | None:
 
 def _rack(value: Any) -> str | None:
     if value is not None and type(value) is not str:
-        raise ValueError(f"{str(value)[:40]!r} is not a rack")
+        raise ValueError(f"{value!r:.40} is not a rack. Write a string or null")
     return value

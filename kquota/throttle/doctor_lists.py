@@ -103,7 +103,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
-            effect="has no effect, because brokers read throttled replica lists only from topic configs",
+            effect="brokers ignore this, because they read throttled replica lists only from topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,
             keys=tuple(keys),
             brokers=(where,),

@@ -175,7 +175,9 @@ def _rates(
 
 
 def _bytes(before: Replica, after: Replica, leader: Replica | None, *, leads: bool) -> float | None:
-    """Return the bytes that were added to the log of one replica, or None if the size of an offset is unknown."""
+    """Return the bytes that were added to the log of one replica between two readings. None if the bytes must be
+    estimated, but the mean bytes per offset in the leader's log are unknown.
+    """
     assert before.end_offset is not None and after.end_offset is not None
     from_offset = before.end_offset
     if not leads:

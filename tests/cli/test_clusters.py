@@ -219,11 +219,11 @@ WRONG_FILES = {
     ),
     "a number": (
         "[clusters.prod]\nbootstrap-server = 9092\n",
-        "bootstrap-server is 9092. Write a non-empty string in quotes",
+        "bootstrap-server must be a non-empty string in quotes",
     ),
     "an empty address": (
         '[clusters.prod]\nbootstrap-server = ""\n',
-        "bootstrap-server is ''. Write a non-empty string in quotes",
+        "bootstrap-server must be a non-empty string in quotes",
     ),
     "no address": ('[clusters.prod]\ncommand-config = "f"\n', "needs either bootstrap-server or zookeeper"),
     "two addresses": ('[clusters.prod]\nbootstrap-server = "b:1"\nzookeeper = "z:1"\n', "needs either"),

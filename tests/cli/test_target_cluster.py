@@ -191,7 +191,7 @@ def test_quiet_says_nothing_about_the_cluster_and_cannot_ask(house: InMemory, mo
 def test_confirm_is_true_or_false(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configured(tmp_path, CONFIRM.replace("true", value), monkeypatch)
     ran = kquota_here("quota", "export", "--cluster", "prod")
-    assert (ran.code, "Write true or false, without quotes" in ran.err) == (2, True)
+    assert (ran.code, "[clusters.prod]: confirm must be true or false, without quotes" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -80,7 +80,7 @@ class OpenRun:
     def described(self) -> str:
         """The state as text. For an ended run, it says why the run is still open."""
         ended = self.state is RunState.ENDED and not self.of.held
-        return "ended, but its record is still open" if ended else self.state.value
+        return "the move has ended, but the run is still open" if ended else self.state.value
 
     def lines(self) -> Iterator[str]:
         """Yield the state of the run, its progress, a pause, its owner and reason, its last writer, and its record."""

@@ -74,7 +74,7 @@ class ScratchRemoval:
     def failed(self, error: KquotaError) -> None:
         """Set `code` to 1, and print why the scratch topic could not be removed."""
         self.code = FAILED
-        later = f". After the end time in the name of a topic, {suggested('quota probe --clean-up')} removes it"
+        later = f". The name of each topic contains an end time. After it, run {suggested('quota probe --clean-up')}"
         if isinstance(error, Incomplete):
             later = ""  # the error has the same words
         complain(f"scratch topics of --protect may remain: {worded(error)}{later}")

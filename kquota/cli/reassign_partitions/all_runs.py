@@ -81,8 +81,8 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     The exit code is that of the worst run, and 1 is worse than 8. It is also 1 if the state of other recorded runs is
     unknown.
 
-    Raises Invalid if `--reassignment-json-file` or `--clear-all` is given. Raises Busy if another process takes over
-    the lock, and Unreachable if the cluster does not answer.
+    Raises Invalid if `--reassignment-json-file` or `--clear-all` is given. Raises Refused if a journal cannot be
+    read. Raises Busy if another process takes over the lock, and Unreachable if the cluster does not answer.
     """
     for name, given in (
         ("--reassignment-json-file", options.reassignment_json_file is not None),

@@ -111,7 +111,7 @@ def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Itera
     for fate, words in {
         Fate.ALREADY: "unchanged",
         Fate.DONE: "done",
-        Fate.UNKNOWN: "sent, with an unknown result",
+        Fate.UNKNOWN: "with an unknown result",
         Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():

@@ -152,8 +152,9 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotBegun():
             return (
-                "Find the controller with `zookeeper-shell HOST:PORT get /controller`. If this broker hangs, restart "
-                f"it, so that another broker begins the moves. Then see the moves: {suggested('move watch --once')}"
+                "Find the controller with `zookeeper-shell HOST:PORT get /controller` (replace HOST:PORT with the "
+                "address of ZooKeeper). If the controller hangs, restart it, so that another broker begins the moves. "
+                f"Then see the moves: {suggested('move watch --once')}"
             )
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"

@@ -59,7 +59,9 @@ class WireGroups:
         self._listed = float("-inf")
         self._unlisted = 0
         self._silent: set[BrokerId] = set()
-        """The brokers that did not answer when kquota looked up the groups. A reading does not ask them again."""
+        """The brokers that did not answer when kquota last listed the groups. kquota asks them again when it next lists
+        the groups.
+        """
 
     def read(self) -> OffsetsReading:
         give_up = time.monotonic() + _SECONDS

@@ -137,7 +137,9 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
 
 
 def _unquoted(text: str) -> str:
-    """Replace the escapes of StreamTokenizer: octal codes and C's control characters. Any other \\x becomes x."""
+    """Replace the escapes of StreamTokenizer: octal codes and C's control characters. Before any other
+    character, only the backslash is removed.
+    """
     return re.sub(
         r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))",
         lambda match: chr(int(match[1], 8)) if match[1] else _CONTROLS.get(match[2], match[2]),

@@ -318,8 +318,8 @@ def _client_credentials(
 def _kerberos(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Kerberos:
     if find_spec("gssapi") is None:
         raise Invalid(
-            f"{where}: sasl.mechanism=GSSAPI needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a "
-            "ticket (kinit); kquota does not read a keytab"
+            f"{where}: sasl.mechanism=GSSAPI: gssapi is not installed. Run: pip install 'kquota[gssapi]'. Then get a "
+            "ticket with kinit, because kquota does not read a keytab"
         )
     login = _login(found, where, environment)
     options = login.options if login is not None else {}

@@ -167,7 +167,9 @@ _kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
 
 
 def _whole(line: str) -> Sample:
-    """Parse one line with prometheus_client, whose parser would end at the first invalid line of a longer text."""
+    """Parse one line with prometheus_client. kquota passes one line at a time, because the parser stops at the first
+    invalid line. Raises ValueError for an invalid line.
+    """
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))
         return Sample(found.name, found.labels, float(found.value))

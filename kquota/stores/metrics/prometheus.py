@@ -53,9 +53,10 @@ class PrometheusServer:
 
 
 def server(text: str, named: str) -> PrometheusServer:
-    """Parse a server's URL. The query of the URL has the labels.
+    """Parse the URL of a Prometheus server. The query of the URL has the labels that select the series.
 
-    Raises Invalid for any other text. The message begins with `named`, the name of the option.
+    Raises Invalid if the text is no http or https URL, if it contains a login, or if a label name is not valid. The
+    message begins with `named`, the name of the option.
     """
     answers.must_be_url(text, named, _EXAMPLE)
     parts = urlsplit(text)

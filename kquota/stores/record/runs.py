@@ -217,9 +217,9 @@ class RecordedRuns:
         if (why := self._shared.unreadable.get(run.id)) is not None:
             raise Refused(
                 f"run {run.id}: the record in {self._shared.place} has a version that cannot be read ({why}), so "
-                "kquota does not overwrite it. Use the kquota that wrote it, or ",
+                "kquota does not overwrite it. Use the version of kquota that wrote it, or ",
                 Parameter("record"),
-                " none for the journals of this host only",
+                " none to use only the journals of this host",
             )
         before = self._latest.get(run.id)
         if before is not None and run.id not in self._shared.unsent:

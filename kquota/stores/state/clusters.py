@@ -97,10 +97,10 @@ def _check(entry: object, where: str) -> None:
             raise Invalid(f"{where}: {key!r} is not a valid key. Valid keys: {', '.join(_KEYS)}")
         if key == CONFIRM:
             if not isinstance(value, bool):
-                raise Invalid(f"{where}: {key} is {value!r:.40}. Write true or false, without quotes")
+                raise Invalid(f"{where}: {key} must be true or false, without quotes")
             continue
         if not isinstance(value, str) or not value:
-            raise Invalid(f"{where}: {key} is {value!r:.40}. Write a non-empty string in quotes")
+            raise Invalid(f"{where}: {key} must be a non-empty string in quotes")
     if len(entry.keys() & set(ADDRESSES)) != 1:
         raise Invalid(f"{where} needs either bootstrap-server or zookeeper. To use both, define two clusters")
     if entry.keys() >= set(METRICS):

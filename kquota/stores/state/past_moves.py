@@ -62,7 +62,9 @@ class PastMovesFile:
             with durable.replacing(self._folder / name, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **document}, indent=1).encode())
         except OSError as error:
-            raise Refused(f"{self._folder / name}: cannot be written: {error.strerror}") from error
+            raise Refused(
+                f"{self._folder / name}: cannot be written: {error.strerror}. Check its permissions"
+            ) from error
 
 
 def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:

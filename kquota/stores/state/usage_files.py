@@ -17,8 +17,8 @@ from kquota.text_file import looking_at
 
 _SUFFIX: Final = ".jsonl.gz"
 _RECENT_DAYS: Final = 3
-"""The number of newest days whose folders `add` clears of partial files from killed processes. Nothing else removes
-these files, because later readings go to another folder.
+"""`add` removes partial files of killed processes from the folders of this many newest days, if the files are more than
+a day old. Nothing else removes them, because later readings go to another folder.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -103,7 +104,7 @@ def decoded(node: str) -> str:
 
 def examine(path: str) -> str:
     """Return the advice for a znode that Kafka did not write."""
-    return f"Examine it with `zookeeper-shell HOST:PORT get {path}`"
+    return f"Examine it with `zookeeper-shell HOST:PORT get {shlex.quote(path)}`"
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:

@@ -146,16 +146,15 @@ def _inputs(folder: Path) -> tuple[str, str, str]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_the_whole_estimate_command_on_spark(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("source", ["sizes", "history"])
+def test_the_whole_estimate_command_on_spark(tmp_path: Path, source: str, form: str) -> None:
     plan, sizes, history = _inputs(tmp_path)
+    given = f"--log-dirs {sizes}" if source == "sizes" else f"--history {history}"
+    aim = "--throttle 8MB/s" if source == "sizes" else "--deadline 5m --waves 2"
     # A worker of the tests may already have a Spark session, and a process has only one.
     session = Transcript(names={str(tmp_path): "FOLDER"}, run=kquota)
-    rates = "--bytes-in 1=3MB/s --bytes-in 2=1MB/s"
     session.kquota(
-        f"move estimate --reassignment-json-file {plan} --log-dirs {sizes} {rates} --throttle 8MB/s --output {form}"
-    )
-    session.kquota(
-        f"move estimate --reassignment-json-file {plan} --history {history} {rates} --deadline 5m --waves 2 "
+        f"move estimate --reassignment-json-file {plan} {given} --bytes-in 1=3MB/s --bytes-in 2=1MB/s {aim} "
         f"--output {form}"
     )
-    session.must_be(f"contract-estimate-command-{form}")
+    session.must_be(f"contract-estimate-{source}-{form}")

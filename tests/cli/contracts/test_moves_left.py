@@ -48,7 +48,7 @@ def test_the_work_that_a_move_leaves_pending(
     session.must_be("contract-move-left")
 
 
-EXECUTE = f"reassign-partitions {BROKER} --execute --reassignment-json-file {{}} --throttle 5MB/s"
+EXECUTE = f"reassign-partitions {BROKER} --execute --additional --reassignment-json-file {{}} --throttle 5MB/s"
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,6 @@ def _terms(judged: Pace | Waves, share: Share) -> str:
     other = judged.enforcement.seconds(copying) - copying
     words = f"{other:.2g} s to start and end + {human_duration(copying)} to copy"
     if copying > 1.01 * alone:
-        words += f" ({human_duration(alone)} if other brokers did not slow it down)"
+        words += f" ({human_duration(alone)} if no other broker slows down broker {share.broker})"
     flows = f"{share.flows / share.throttle:.0%}"
-    return f"{words}: {human_bytes(share.at_once)} at once, then {flows} of the throttle"
+    return f"{words}: {human_bytes(share.at_once)} at once, then the rest at {flows} of the throttle"

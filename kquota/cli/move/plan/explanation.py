@@ -162,8 +162,8 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
         led = sum(change.leader_before != change.leader_after for change in found.changes)
         if led:
             yield (
-                f"{counted(led, 'leader')} will move, because no follower could move instead, or because their broker "
-                "is drained"
+                f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker of "
+                "the leader is drained"
             )
 
 
@@ -222,8 +222,8 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
     copies = sum(len(change.copies) for change in found.changes)
     drops = sum(len(change.drops) for change in found.changes)
     yield (
-        f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy"
-        f"{f', {drops} to drop' if drops else ''}, {human_bytes(found.bytes)} ({found.bytes} bytes)"
+        f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy "
+        f"({human_bytes(found.bytes)}, {found.bytes} bytes){f', {drops} to drop' if drops else ''}"
     )
     ratio = found.least.ratio(found.bytes)
     if ratio is not None:

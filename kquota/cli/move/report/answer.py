@@ -238,7 +238,7 @@ class RunReport(Answer):
             yield from (f"  {line}" for line in aligned(rows, heads))
         else:
             yield UNWATCHED
-        yield from ("", "Changes of the throttle:")
+        yield from ("", "Throttle changes:")
         yield from (f"  {change.line}" for change in self.changes)
         if self.changes_dropped:
             yield f"  {self.not_kept}"

@@ -191,9 +191,8 @@ def _started(
         try:
             prepared, expected = _checked(stage, plan, asked, pacing)
         except ListFull as full:
-            raise Refused(
-                full, f", or start the move with {_with_whole_topics(options.plan, asked.throttle)}"
-            ) from full
+            rate = asked.throttle if pacing is None else None
+            raise Refused(full, f", or start the move with {_with_whole_topics(options.plan, rate)}") from full
         if options.dry_run:
             return would_execute(prepared)
         if prepared.run is not None:
@@ -226,7 +225,8 @@ def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
     plan = shlex.quote(readable_again(file) or "PLAN")
     rate = "RATE" if throttle is None else exact_rate(throttle)
     return suggested(
-        f"reassign-partitions --execute --reassignment-json-file {plan} --throttle {rate} --throttle-whole-topics"
+        f"reassign-partitions --execute --additional --reassignment-json-file {plan} --throttle {rate} "
+        "--throttle-whole-topics"
     )
 
 

@@ -153,8 +153,8 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the keys of `given` for which a trace has a column. Without `given`, the default keys apply. JSON lines
-    have no header, so all keys are returned.
+    """Return the quota keys to use with a trace: `given`, or without it the default keys for which the trace has a
+    column. For JSON lines, which have no header, no key is left out.
 
     The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 

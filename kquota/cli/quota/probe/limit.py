@@ -115,7 +115,7 @@ def _lines(found: Limit) -> Iterator[str]:
     yield from aligned(list(rows.values()), heads)
     yield ""
     yield "Each operation has two columns: the 95th percentile of its response times, and"
-    yield "(seen) the time until all brokers showed the last result."
+    yield "`seen`, the time until all brokers showed the last result."
     yield ""
     for one in found.held:
         yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")

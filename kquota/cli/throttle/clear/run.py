@@ -118,8 +118,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
     if found := [one for one in throttles if one.id == run]:
         return found, []
     if any(one.id == run for one in open_runs):
-        verify = suggested("reassign-partitions --verify --reassignment-json-file PLAN")
-        raise Refused(f"run {run} is a move. Restore its throttle with {verify}")
+        resume = suggested(f"move resume --run {run}")
+        raise Refused(f"run {run} moves partitions, so `throttle clear` does not restore its throttle. Use {resume}")
     there = ", ".join(one.id for one in throttles) or "none"
     raise Refused(
         f"run {run}: no open run of `throttle set` with this id is recorded here (open runs: {there}). Nothing was "

@@ -23,7 +23,8 @@ from kquota.cli.options import (
 )
 
 EPILOG: Final = """kquota records each setting that it changes. `kquota throttle clear` restores the previous values.
-The values from before a move are restored when the run of the move ends.
+If you change the throttle of a running move, the command that ends the run of the move restores the values from
+before the move.
 
 Examples:
   kquota throttle set --bootstrap-server localhost:9092 --topic orders --throttle 50MB/s

@@ -40,7 +40,8 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
         ("Check the move. Nothing is written.", (*execute, "--dry-run")),
         ("Start the move.", execute),
         (
-            "Show the progress. Exit code 8: a run is open. Exit code 0: no run of a move is open.",
+            "Show the progress. Exit code 8: a run of a move is open, or a recorded run cannot be read. Exit code 0: "
+            "neither is the case.",
             ("kquota move status", *at),
         ),
         (
