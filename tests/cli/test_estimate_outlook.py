@@ -48,7 +48,7 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     "no time expected": (None, None),
     "the model's own": (
         Band(low=90, high=110, writes=False),
-        "90 % band    90 s to 110 s (error of the model only, because the percentiles of the write rates are unknown)",
+        "90 % band    90 s to 110 s (only error of the model, because the percentiles of the write rates are unknown)",
     ),
     "with traffic": (
         Band(low=3600, high=7200, writes=True),

@@ -92,7 +92,9 @@ def test_a_snapshots_lines() -> None:
 @pytest.mark.parametrize("version", [1, 3])
 def test_another_version_of_a_snapshot_is_refused(version: int) -> None:
     row = json.loads(next(iter(lines("c", TIME, DIRS))))
-    with pytest.raises(Invalid, match=rf"a snapshot: unknown version {version}. Use the kquota that wrote the file"):
+    with pytest.raises(
+        Invalid, match=rf"a snapshot: unknown version {version}. Use the version of kquota that wrote the file"
+    ):
         log_dirs([json.dumps(row | {"version": version})], "a snapshot")
 
 

@@ -300,8 +300,9 @@ def test_a_scratch_topic_that_stays_does_not_hide_the_result_of_the_move(
     (topic,) = house.topics.topics(None)
     assert ran.code == 1
     assert (
-        f"error: scratch topics of --protect may remain: 1 topic not removed: {topic.name} ({denied.reason}). After "
-        "the end time in the name of a topic, `kquota quota probe --bootstrap-server b1:9092 --clean-up` removes it"
+        f"error: scratch topics of --protect may remain: 1 topic not removed: {topic.name} ({denied.reason}). The "
+        "name of each topic contains an end time. After it, run "
+        "`kquota quota probe --bootstrap-server b1:9092 --clean-up`"
     ) in ran.err
     assert ran.err.count("error: ") == 1
 

@@ -263,7 +263,9 @@ def test_quiet_shows_a_run_that_may_be_interrupted(
     )
 
 
-@pytest.mark.parametrize(("throttle", "state"), [("--throttle 5MB/s", "its throttle"), ("", "its record")])
+@pytest.mark.parametrize(
+    ("throttle", "state"), [("--throttle 5MB/s", "ended, but its throttle"), ("", "the move has ended, but the run")]
+)
 def test_quiet_shows_the_command_that_closes_an_ended_run(
     house: InMemory, tmp_path: Path, throttle: str, state: str
 ) -> None:
@@ -273,7 +275,7 @@ def test_quiet_shows_the_command_that_closes_an_ended_run(
         house.cluster.finish(name)
     ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
     assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
-    assert re.search(rf"warning: run \S+: ended, but {state} is still \w+\. `kquota {ALL_RUNS}`", ran.err)
+    assert re.search(rf"warning: run \S+: {state} is still \w+\. `kquota {ALL_RUNS}`", ran.err)
     assert kquota_here(*ALL_RUNS.split()).code == 0
     assert kquota_here("move", "status", *BROKER.split(), "--quiet") == Ran(0, "", "")
 

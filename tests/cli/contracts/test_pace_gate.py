@@ -147,7 +147,7 @@ def test_a_move_without_a_throttle_starts_with_a_note_unless_it_is_confirmed(bus
     for name in (ORDERS, TopicPartition("orders", 1)):
         busy.cluster.finish(name)
     status = run(f"move status {BROKER}")
-    assert "ended, but its record is still open\n" in status.out
+    assert "the move has ended, but the run is still open\n" in status.out
     assert "no throttle\n" in status.out
 
 

@@ -248,7 +248,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "GSSAPI": (
         {**PLAINTEXT, "sasl.mechanism": "GSSAPI", "sasl.jaas.config": KRB},
-        "needs the extra kquota[gssapi] (pip install 'kquota[gssapi]') and a ticket (kinit)",
+        "gssapi is not installed. Run: pip install 'kquota[gssapi]'. Then get a ticket with kinit",
     ),
     "a bearer of nothing": (bearer(), "sasl.oauthbearer.token.endpoint.url is missing. Set sasl.oauthbearer.token."),
     "an unsecured bearer": (
@@ -539,7 +539,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         "a wrong key password": ({**forms["locked PEM"], "ssl.key.password": f"not{CANARY}"}, "cannot be used"),
         "no key password": (
             {k: v for k, v in forms["locked PEM"].items() if "password" not in k},
-            "its key is encrypted, and no key password is set",
+            "the key is encrypted, and its password is missing. Set ssl.key.password",
         ),
         "no key password inline": (
             {k: v for k, v in forms["locked inline"].items() if "password" not in k},
