@@ -67,7 +67,7 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     ),
     "with unused quota": (
         Band(low=0.5, high=110, writes=False, past_moves=5, unused_quota=True),
-        "90 % band    0.5 s to 110 s (errors of 5 past moves of this cluster only, because the percentiles of the "
+        "90 % band    0.5 s to 110 s (only errors of 5 past moves of this cluster, because the percentiles of the "
         "write rates are unknown; a throttle is already set on a broker, so copies may use its unused quota at the "
         "start)",
     ),

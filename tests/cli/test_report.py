@@ -143,7 +143,7 @@ def test_uncertainty_and_disk_space() -> None:
     assert "(error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
     assert "Warning: broker 1: at the peak of its write rate (p99)" in busy.text[""]
     learned = shown(Case(writes=0.0), ErrorBand(low=0.9, high=1.3, moves=6))
-    assert "(errors of 6 past moves of this cluster only, because" in learned.text[""]
+    assert "(only errors of 6 past moves of this cluster, because" in learned.text[""]
     untold = "Disks are not checked on broker 3, because the source of sizes has no disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))
