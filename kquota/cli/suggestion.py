@@ -70,6 +70,11 @@ def readable_again(file: Path | None) -> str | None:
     return str(file) if file is not None and file.is_file() and not file.is_relative_to("/dev") else None
 
 
+def plan_argument(file: Path | None) -> str:
+    """Return the plan for a suggested command: the quoted file, or `PLAN` if the command could not read it again."""
+    return shlex.quote(readable_again(file) or "PLAN")
+
+
 def entity_words(kind: str, name: Name | Every) -> list[str]:
     """Return the words of `configs` that name an entity, for example `--user` and `alice`, or only
     `--user-defaults`.

@@ -295,8 +295,7 @@ class PartitionLog:
         if found.topic_id.int and found.topic_id != self.topic_id:
             raise Refused(
                 f"{self._prefix}it was deleted and created again (old id {printed_id(self.topic_id)}, new id "
-                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record. Run the command "
-                "again to use the new topic"
+                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record"
             )
         self._leader = leader(found)
 

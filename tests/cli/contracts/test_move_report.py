@@ -104,7 +104,7 @@ def test_the_page_names_the_broker_and_the_role_of_each_changed_rate(
     session.kquota(f"move adjust 5MB/s {BROKER} --force")
     page = tmp_path / "page.html"
     assert session.kquota(f"move report {newest()} {BROKER} --report {page}").code == 0
-    rates = page.read_text().partition("<h2>Changes of the throttle</h2>")[2]
+    rates = page.read_text().partition("<h2>Throttle changes</h2>")[2]
     assert '<td class="name">broker 3 follower.replication.throttled.rate</td>' in rates
     assert "leader.replication.throttled.rate" in rates
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
 from kquota.cli.pacing.protection import ScratchRemoval
 from kquota.cli.pacing.setter import PacedClock, PacedWatch, RateSetter, in_turn
-from kquota.cli.suggestion import readable_again, suggested
+from kquota.cli.suggestion import plan_argument, suggested
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
@@ -147,7 +146,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         found = _open_run(ports.runs, options)
         if found.rate is None:
-            plan = shlex.quote(readable_again(options.reassignment_json_file) or "PLAN")
+            plan = plan_argument(options.reassignment_json_file)
             execute = suggested(f"reassign-partitions --execute --reassignment-json-file {plan} --throttle RATE")
             can = not found.aborting and not found.plan.log_dirs
             raise Refused(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from kquota.cli.pacing.setter import MovePace, RateSetter
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
-from kquota.cli.suggestion import readable_again, suggested
+from kquota.cli.suggestion import plan_argument, readable_again, suggested
 from kquota.errors import Busy, Invalid, KquotaError, Refused, Unknown, Unreachable
 from kquota.measure import ByteRate, agreeing, byte_size, counted, exact_rate, human_duration, human_rate
 from kquota.pace.share import Pace
@@ -222,7 +221,7 @@ def _started(
 
 
 def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
-    plan = shlex.quote(readable_again(file) or "PLAN")
+    plan = plan_argument(file)
     rate = "RATE" if throttle is None else exact_rate(throttle)
     return suggested(
         f"reassign-partitions --execute --additional --reassignment-json-file {plan} --throttle {rate} "

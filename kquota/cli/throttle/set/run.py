@@ -12,7 +12,7 @@ from kquota.cli.contract import say
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.output import Answer
-from kquota.cli.suggestion import readable_again, suggested
+from kquota.cli.suggestion import plan_argument, suggested
 from kquota.cli.throttle import checks
 from kquota.cli.throttle.set import recovery
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -291,7 +291,7 @@ def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptio
         return found
     there = ", ".join(run.id for run in open_runs) or "none"
     which = "no open run of this plan" if options.run is None else f"run {options.run}: no open run with this id"
-    plan = shlex.quote(readable_again(options.reassignment_json_file) or "PLAN")
+    plan = plan_argument(options.reassignment_json_file)
     rate = shlex.quote(options.throttle or "RATE")
     execute = suggested(f"reassign-partitions --execute --additional --reassignment-json-file {plan} --throttle {rate}")
     instead = "" if over_zookeeper else f" If the move runs without a record, set its rate with {execute}."
