@@ -26,7 +26,8 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.mark.zookeeper
 def test_a_sandbox_from_up_to_down(name: str) -> None:
-    assert kquota("sandbox", "status", name) == Ran(1, "", f"kquota: there is no sandbox {name}\n")
+    absent = f"kquota: there is no sandbox {name}. Start it with: kquota sandbox up {name}\n"
+    assert kquota("sandbox", "status", name) == Ran(1, "", absent)
     assert kquota("sandbox", "env", name).code == 1
 
     up = kquota("sandbox", "up", name, "--zookeeper-only")
@@ -133,7 +134,7 @@ def test_running_sandboxes_are_listed_and_all_are_stopped(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert kquota("sandbox", "status") == Ran(0, "", "kquota: no sandbox exists\n")
+    assert kquota("sandbox", "status") == Ran(0, "", "kquota: no sandbox exists. Start one with: kquota sandbox up\n")
     up = kquota("sandbox", "up", name, "--zookeeper-only", "--output", "json")
     assert json.loads(up.out) == json.loads(kquota("sandbox", "status", "--output", "json").out)
     (server,) = json.loads(up.out)["sandboxes"][0]["servers"]
