@@ -38,7 +38,7 @@ def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
     """Return a proposal for `partitions`, with replicas on the brokers of `racks`. `partitions` has all partitions of
-    each of its topics.
+    each of its topics. In ZooKeeper, numbers may be missing between them.
 
     The proposed replicas do not depend on the brokers of the current replicas. A topic gets the replication factor of
     its first partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed,
@@ -47,9 +47,10 @@ def proposal(
     """
     check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})
-    factors: defaultdict[str, list[int]] = defaultdict(list)
-    for name, replicas in current.targets.items():
-        factors[name.topic].append(len(replicas))
+    topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for name in sorted(current.targets):
+        topics[name.topic].append(name)
+    factors = {topic: [len(current.targets[name]) for name in names] for topic, names in topics.items()}
     proposed: dict[TopicPartition, Replicas] = {}
     for topic, those in factors.items():
         if those[0] > len(racks):
@@ -60,7 +61,7 @@ def proposal(
             )
         start, shift = _begin(seed, topic, len(racks))
         found = placed(racks, len(those), those[0], start=start, shift=shift)
-        proposed |= {TopicPartition(topic, number): replicas for number, replicas in found.items()}
+        proposed |= zip(topics[topic], found.values(), strict=True)
     return Proposal(
         current=current,
         proposed=Plan(targets=proposed),

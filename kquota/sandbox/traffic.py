@@ -49,19 +49,18 @@ def create(bootstrap: str, topic: str, assignment: list[list[int]]) -> None:
     not answer, and KquotaError if they do not show the topic in time.
     """
     client = admin(bootstrap)
-    try:
+    with _unreachable(f"topic {topic}: the brokers did not create it"):
         client.create_topics([NewTopic(topic, len(assignment), replica_assignment=assignment)])[topic].result(_SECONDS)
-    except KafkaException as error:
-        raise Unreachable(f"topic {topic}: the brokers did not create it: {error}") from error
     _until(lambda: len(replicas(client, topic)) == len(assignment), f"the brokers do not show topic {topic}")
 
 
 def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
     """Return the broker ids of the current replicas of each partition.
 
-    Raises KafkaException if the brokers do not answer within 60 s.
+    Raises Unreachable if the brokers do not answer within 60 s.
     """
-    found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+    with _unreachable(f"topic {topic}: the brokers did not describe it"):
+        found = client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
@@ -161,7 +160,7 @@ def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int])
     """Return the dynamic replication throttles of these topics and brokers as sorted text, for example `1:
     leader.replication.throttled.rate=1000`.
 
-    They are read with librdkafka, so that the result does not depend on kquota's own client. Raises KafkaException if
+    They are read with librdkafka, so that the result does not depend on kquota's own client. Raises Unreachable if
     the cluster does not answer within 60 s.
     """
     client = admin(bootstrap)
@@ -170,11 +169,22 @@ def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int])
     found = []
     for resource in resources:
         # librdkafka can describe the configs of only one broker per call.
-        for entry in client.describe_configs([resource])[resource].result(_SECONDS).values():
+        with _unreachable(f"{resource.name}: the brokers did not describe its configs"):
+            entries = client.describe_configs([resource])[resource].result(_SECONDS).values()
+        for entry in entries:
             dynamic = entry.source not in (ConfigSource.DEFAULT_CONFIG.value, ConfigSource.STATIC_BROKER_CONFIG.value)
             if ".replication.throttled." in entry.name and dynamic:
                 found.append(f"{resource.name}: {entry.name}={entry.value}")
     return sorted(found)
+
+
+@contextmanager
+def _unreachable(problem: str) -> Iterator[None]:
+    """Raise Unreachable with `problem` and the reason in place of librdkafka's error."""
+    try:
+        yield
+    except KafkaException as error:
+        raise Unreachable(f"{problem}: {error}") from error
 
 
 def _until(seen: Callable[[], bool], what: str) -> None:

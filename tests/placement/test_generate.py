@@ -124,6 +124,14 @@ def test_a_moving_partition_counts_at_its_target() -> None:
     assert len(made.proposed.targets[TopicPartition("a", 0)]) == 2
 
 
+def test_a_topic_may_lack_a_partition() -> None:
+    """What ZooKeeper holds of a topic need not be complete. Only the existing partitions get replicas."""
+    partitions = {TopicPartition("a", number): at(1, 2) for number in (7, 0, 2)}
+    made = proposal(partitions, racks(None, None, None), 0)
+    assert set(made.proposed.targets) == set(partitions)
+    assert len({replicas[0] for replicas in made.proposed.targets.values()}) == 3
+
+
 REFUSED = {
     "too few brokers": (racks(None), "topic a: Replication factor: 2 larger than available brokers: 1"),
     "some racks": (racks("x", None, "y", None), "Not all brokers have rack information. Add --disable-rack-aware"),

@@ -161,7 +161,7 @@ def of_verification(
     if found.undone is not None or (undoing and found.verdict is Progress.DONE):
         yield from _of_leaders(found.led_by_others, plan)
     if found.verdict is Progress.IN_PROGRESS:
-        yield from _of_moving(found, count, again=again, undoing=undoing, preserved=preserved)
+        yield from _of_moving(found, count, plan, again=again, undoing=undoing, preserved=preserved)
 
 
 def _ended(run: Run) -> str:
@@ -171,8 +171,10 @@ def _ended(run: Run) -> str:
     return "was undone, cancelled or refused"
 
 
-def _of_moving(found: Verification, count: str, *, again: str, undoing: bool, preserved: bool) -> Iterator[str]:
-    """Yield the next step while partitions move. `count` is the result of `in_place`."""
+def _of_moving(
+    found: Verification, count: str, plan: Path | None, *, again: str, undoing: bool, preserved: bool
+) -> Iterator[str]:
+    """Yield the next step while partitions move. `count` is the result of `in_place`. `plan` and the rest are as in `of_verification`."""
     back = "it then restores the throttle"
     if found.run is not None and not found.run.taken:
         back = "it then ends the run"
@@ -182,7 +184,7 @@ def _of_moving(found: Verification, count: str, *, again: str, undoing: bool, pr
             "plan is recorded here"
         )
     if preserved:
-        yield f"{count}. Run --verify without --preserve-throttles until it exits with 0"
+        yield f"{count}. {_verify(plan)} without --preserve-throttles until it exits with 0"
     elif found.run is not None and found.run.aborting and not undoing:
         yield f"run {found.run.id} of this plan is being undone: {count}. {again} until it exits with 1: {back}"
     else:

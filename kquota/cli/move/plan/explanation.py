@@ -223,7 +223,7 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
     drops = sum(len(change.drops) for change in found.changes)
     yield (
         f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy "
-        f"({human_bytes(found.bytes)}, {found.bytes} bytes){f', {drops} to drop' if drops else ''}"
+        f"({human_bytes(found.bytes)}, {found.bytes} bytes){f', {drops} to remove' if drops else ''}"
     )
     ratio = found.least.ratio(found.bytes)
     if ratio is not None:

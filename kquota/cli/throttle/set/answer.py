@@ -85,7 +85,7 @@ def _dead(brokers: Sequence[BrokerId]) -> Iterator[str]:
 
 def _outcome(held: HeldThrottle, record: str | None, alone: KquotaError | None, *, dry_run: bool) -> Iterator[str]:
     if held.run is None or not held.changes:
-        yield f"no value that kquota can read needs a change. Nothing {'would be' if dry_run else 'was'} written"
+        yield f"no value that kquota can read needs a change. No config {'would be' if dry_run else 'was'} written"
     elif dry_run:
         yield "nothing was written"
     if held.run is not None and record is not None:
