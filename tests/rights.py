@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from tests.cli.run import Ran, kquota
 from tests.logins import plain
 from tests.secured import Secured
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 CLUSTER, TOPIC, GROUP = ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP
 MOVED = "rights"

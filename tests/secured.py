@@ -18,7 +18,7 @@ from kquota.sandbox.servers import HOST, free_ports
 from tests import certificates
 from tests.canary import CANARY
 from tests.certificates import Certified
-from tests.sandbox.watch import until
+from tests.waiting import until
 
 PASSWORD = rf"{CANARY}\"quoted\" back\\slash, comma;=é"
 ALICE = 'al=ice,"x"'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from kquota.settings.resource import BROKERS, Resource
 from kquota.stores.admin.configs import WireConfigs
 from kquota.stores.admin.connection import Wire
 from kquota.terms import LOG_DIR_RATE
+from tests.waiting import attempts, until
 
 NEEDS = {
     "zookeeper": "zookeeper",
@@ -48,7 +48,6 @@ WAYS = {
 _RUNNING: Final[list[Sandbox]] = []
 _FEW: Final = 100
 """A number of notifications that delays no broker."""
-_PATIENCE: Final = 120.0
 _LEADERS_STAY: Final = {"auto.leader.rebalance.enable": "false"}
 """Only tests elect leaders. By default, the controller elects preferred leaders every 5 minutes, also during a test."""
 
@@ -105,10 +104,7 @@ def _heard(servers: Sandbox) -> None:
             for broker in servers.brokers:
                 resource = Resource(kind=BROKERS, name=str(broker.id))
                 configs.alter([ConfigChange(resource=resource, add=wanted, delete=delete)])
-                give_up = time.monotonic() + _PATIENCE
-                while _own_rate(configs, resource) != value:
-                    assert time.monotonic() < give_up, f"{resource} does not show a change after {_PATIENCE:.0f} s"
-                    time.sleep(0.05)
+                until(lambda of=resource, to=value: _own_rate(configs, of) == to, f"{resource} shows a change")  # type: ignore[misc]
 
 
 def _own_rate(configs: WireConfigs, resource: Resource) -> str | None:
@@ -123,17 +119,14 @@ def agreed(bootstrap: str) -> None:
     different time, and the next process may ask any broker.
     """
     request = DescribeClientQuotasRequest(components=[], strict=False)
-    give_up = time.monotonic() + _PATIENCE
+    silent: list[KquotaError] = []
     with Wire(bootstrap, {}) as wire:
-        while True:
+        for _ in attempts():
             answers = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
             silent = [answer for answer in answers if isinstance(answer, KquotaError)]
             if not silent and len(set(map(_quotas, answers))) == 1:
                 return
-            assert time.monotonic() < give_up, (
-                f"after {_PATIENCE:.0f} s, these brokers still report other quotas or none: {silent}"
-            )
-            time.sleep(0.02)
+    raise AssertionError(f"these brokers still report other quotas or none: {silent}")
 
 
 def _quotas(answer: Any) -> frozenset[object]:

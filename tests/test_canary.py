@@ -10,7 +10,7 @@ import pytest
 
 from tests import canary
 from tests.canary import CANARY
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 OTHER = CANARY.replace("7f3a", "of-this-test")
 """The check of the whole suite does not look for it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 from tests.cli.kafka_tools import KafkaTools
 from tests.cli.run import Ran
+from tests.waiting import attempts
 
 T = TypeVar("T")
 SEEN_SECONDS: Final = 20.0
@@ -44,9 +44,9 @@ def told(line: str) -> tuple[str, frozenset[str]]:
 
 def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
     """The reading as soon as it matches, or the last one. On KRaft a broker may lag for a moment."""
-    give_up = time.monotonic() + SEEN_SECONDS
-    while not fits(found := read()) and time.monotonic() < give_up:
-        time.sleep(0.02)
+    for _ in attempts(SEEN_SECONDS):
+        if fits(found := read()):
+            break
     return found
 
 

@@ -17,7 +17,8 @@ from kquota.stores.admin.moves import WireMoves
 from kquota.terms import TopicPartition
 from tests.cli.dying import Doom, Mortal
 from tests.cli.run import Ran, kquota, kquota_here
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 ZOOKEEPER, BROKERS = "--zookeeper", "--bootstrap-server"
 MARKER = "/kquota/record"

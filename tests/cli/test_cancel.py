@@ -13,7 +13,8 @@ from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import LASTING, SLOW, Desk, rates
 from tests.cli.test_reassign_peers import peer
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

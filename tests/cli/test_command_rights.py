@@ -25,7 +25,8 @@ from tests.cli.run import Ran, kquota
 from tests.logins import plain
 from tests.rights import CLUSTER, MOVED, TOPIC, Right, granted
 from tests.secured import PASSWORD, PLAIN, jaas, properties_file
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from kquota.cli.metrics_file import EXIT_CODE
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -22,7 +22,8 @@ from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from tests.cli.config_command import ConfigCommands
 from tests.cli.run import Ran, kquota
 from tests.reassign.contract import DeadBrokerContract, DeadStage
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -12,7 +12,8 @@ import pytest
 from kquota.terms import TopicPartition
 from tests.cli.reassign_command import ReassignCommand, ReassignCommands
 from tests.cli.run import Ran, kquota_here
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -23,9 +23,10 @@ from tests.cli.dying import Death, Doom
 from tests.cli.hosts import BROKERS, MARKER, ZOOKEEPER, Host, Team, forget, znodes
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, rates
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
 from tests.stores.record.hosts import RUN
 from tests.stores.record.stage import handle, produce
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import kquota
 from tests.cli.test_reassign_partitions import FAST, Desk
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 
 @contextmanager

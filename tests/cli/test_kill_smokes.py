@@ -41,8 +41,9 @@ from tests.cli.hosts import MARKER, znodes
 from tests.cli.run import Ran, kquota, python
 from tests.cli.test_target_cluster import WRITING
 from tests.sandbox.watch import runs
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
 from tests.thorough import is_thorough
+from tests.waiting import until
 
 BROKERS, ZOOKEEPER = "4.3.1 Admin API", "3.9.1 ZooKeeper"
 LISTS, RATES = "/config/topics", "/config/brokers"

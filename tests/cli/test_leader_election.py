@@ -16,7 +16,8 @@ from kquota.terms import TopicPartition
 from tests.cli.kafka_tools import KafkaTools, Tools
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import Desk
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.parametrize("way", ["4.3.1 Admin API"])]
 

@@ -12,7 +12,8 @@ from kquota.sandbox.cluster import Sandbox
 from tests.cli.reassign_command import ReassignCommand, ReassignCommands, already_throttled
 from tests.cli.run import kquota, kquota_here
 from tests.cli.test_reassign_partitions import LASTING
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -21,7 +21,8 @@ from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from tests.cli.run import Ran, changes_of, kquota, python, started
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 FAST_BYTES = "50000000"

@@ -31,7 +31,8 @@ from kquota.terms import BrokerId, TopicPartition
 from tests.cli.run import kquota
 from tests.placement.clusters import goal, ids, small
 from tests.placement.test_log_dir_balance import GOAL, disks, held
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 GOLDEN = Path(__file__).parent / "golden"
 GB = 10**9

@@ -19,7 +19,8 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.log_dirs import WireLogDirs
 from kquota.terms import LOG_DIR_RATE, BrokerId
 from tests.cli.run import Ran, kquota
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

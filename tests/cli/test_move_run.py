@@ -20,7 +20,8 @@ from kquota.stores.admin.moves import WireMoves
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, BrokerId, TopicPartition
 from tests.cli.run import Ran, kquota, python, started
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -20,7 +20,8 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
 from tests.cli.run import Ran, changes_of, kquota, python
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

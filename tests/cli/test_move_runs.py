@@ -21,7 +21,8 @@ from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_R
 from tests.cli.dying import Death, Doom, Mortal
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

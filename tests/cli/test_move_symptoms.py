@@ -23,7 +23,8 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.moves import WireMoves
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
 from tests.cli.run import Ran, kquota, started
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -19,7 +19,8 @@ from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import Wire
 from kquota.terms import FOLLOWER_RATE, BrokerId, TopicPartition
 from tests.cli.run import kquota, started
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

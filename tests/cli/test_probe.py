@@ -35,7 +35,7 @@ from tests.cli.run import Ran, kquota, python, started
 from tests.cli.test_explain import TOLD, golden
 from tests.logins import plain
 from tests.secured import Secured
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 QUOTAS = {
     KEYS[Kind.PRODUCE]: 1e6,

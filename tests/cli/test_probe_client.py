@@ -23,7 +23,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topics import WireTopics
 from tests.cli.run import kquota, started
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 RUDE = """
 import socket, struct, sys, time

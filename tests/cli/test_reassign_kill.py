@@ -19,7 +19,8 @@ from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.cli.dying import Death, Doom, run
 from tests.cli.run import Ran
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

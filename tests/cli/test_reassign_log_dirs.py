@@ -13,7 +13,8 @@ from kquota.settings.resource import Setting
 from kquota.terms import LOG_DIR_RATE, BrokerId
 from tests.cli.test_reassign_partitions import LASTING, Desk, rates
 from tests.cli.test_reassign_peers import peer
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -21,7 +21,8 @@ from kquota.terms import (
 )
 from tests.cli.run import Ran, kquota
 from tests.servers import WAYS
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -18,7 +18,8 @@ from kquota.terms import LEADER_RATE
 from tests.cli.reassign_command import already_throttled
 from tests.cli.run import Ran, kquota, run, started
 from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, Desk, rates
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, Off
 from tests.cli.run import Ran, kquota
 from tests.rights import CLUSTER, MOVED, TOPIC, Right, admin_of, as_carol, granted
 from tests.secured import Secured
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 RECORD: Final = "__kquota_runs"
 NEW: Final = "rights-new-record"

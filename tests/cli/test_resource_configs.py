@@ -12,7 +12,8 @@ from kquota.sandbox.cluster import Sandbox
 from tests.cli.config_command import ConfigCommand, ConfigCommands, settled
 from tests.cli.run import Ran, kquota, kquota_here
 from tests.servers import WAYS
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 HARMLESS = str(5 * 10**14)
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -18,7 +18,8 @@ from tests.cli.config_command import ConfigCommands, altered
 from tests.cli.run import Ran, kquota_here
 from tests.cli.test_resource_configs import words
 from tests.servers import WAYS
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

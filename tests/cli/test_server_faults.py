@@ -30,7 +30,8 @@ from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, BrokerId, TopicPartitio
 from tests.cli.dying import Death, Doom, Mortal
 from tests.cli.hosts import BROKERS, ZOOKEEPER, Host, Team, forget, znodes
 from tests.cli.run import Ran, kquota, started
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -22,7 +22,8 @@ from kquota.settings.throttled_lists import entries
 from kquota.stores.state.checked_values import setting_of
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_REPLICAS, REPLICATION_RATES, BrokerId, TopicPartition
 from tests.cli.run import Ran, kquota_here, started
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

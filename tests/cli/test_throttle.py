@@ -21,7 +21,8 @@ from kquota.terms import (
     TopicPartition,
 )
 from tests.cli.run import Ran, kquota
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

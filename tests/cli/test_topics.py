@@ -24,7 +24,8 @@ from tests.cli.kafka_tools import Tools
 from tests.cli.reassign_command import ReassignCommands, already_throttled
 from tests.cli.run import Ran, kquota, started
 from tests.cli.test_reassign_partitions import LASTING
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 TOOL = "org.apache.kafka.tools.TopicCommand"
 RATE = 5

@@ -20,7 +20,8 @@ from typing import Final
 from kquota.sandbox.cluster import Sandbox
 from tests.documents.shown import Command, File, Step, prints
 from tests.servers import agreed
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 BROKERS: Final = ("localhost:9092", "b1:9093,b2:9093", "broker:9092")
 """The names of the brokers in documents."""

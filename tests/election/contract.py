@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kquota.election.port import NOT_NEEDED, Elections, ElectionType
 from kquota.mutation.port import MISSING
 from kquota.terms import TopicPartition
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 
 class ElectionsContract:

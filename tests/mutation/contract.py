@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kquota.mutation.port import Topics
 from kquota.mutation.topic import Creation, Deletion, Growth, Topic
 from kquota.terms import BrokerId
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 
 class TopicsContract:

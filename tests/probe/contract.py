@@ -5,7 +5,7 @@ from __future__ import annotations
 from kquota.mutation.port import Topics
 from kquota.mutation.topic import Creation, Deletion, Growth
 from kquota.probe.port import Sight
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 
 class SightContract:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from kquota.terms import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
+from tests.waiting import attempts
 
 LIMITS = {
     PRODUCER_BYTE_RATE: 1_048_576.0,
@@ -41,14 +41,6 @@ NAMES = {
     "right to left": "\u202eabc",
     "250 characters": "x" * 250,
 }
-
-
-def attempts() -> Iterator[None]:
-    """Yield for two minutes. On a busy machine KRaft may show a write late."""
-    give_up = time.monotonic() + 120
-    while time.monotonic() < give_up:
-        yield
-        time.sleep(0.02)
 
 
 class QuotasContract:

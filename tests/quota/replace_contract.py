@@ -15,7 +15,8 @@ from kquota.quota.entity import Entity, Filter
 from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.port import ClusterQuotas
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
-from tests.quota.contract import LIMITS, NAMES, attempts
+from tests.quota.contract import LIMITS, NAMES
+from tests.waiting import attempts
 
 
 def applied(quotas: ClusterQuotas, limits: Mapping[Entity, Limits]) -> Outcome:

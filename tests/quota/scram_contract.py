@@ -13,7 +13,7 @@ from kquota.quota.limits import QuotaChange
 from kquota.quota.port import Principals
 from kquota.quota.scram import MECHANISMS, ScramChange, scram_keys
 from kquota.terms import PRODUCER_BYTE_RATE
-from tests.quota.contract import attempts
+from tests.waiting import attempts
 
 SHA_256, SHA_512 = MECHANISMS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 import pytest
@@ -14,6 +14,7 @@ from kquota.reassign.port import MoveCluster
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
+from tests.waiting import until
 
 
 class Stage(Protocol):
@@ -38,20 +39,12 @@ class Stage(Protocol):
         """Lets a move finish without a throttle, and waits for its end."""
 
 
-def eventually(done: Callable[[], bool]) -> None:
-    """Reads may lag behind writes, so wait for the effect."""
-    deadline = time.monotonic() + 120
-    while not done():
-        assert time.monotonic() < deadline, "still not true after 120 s"
-        time.sleep(0.02)
-
-
 class ClusterContract:
     """Subclass it with a `stage` fixture."""
 
     def changed(self, stage: Stage, setting: Setting, before: str | None, after: str | None) -> None:
         assert stage.cluster.change([Change(setting=setting, before=before, after=after)]) == {}
-        eventually(lambda: stage.cluster.values([setting]) == {setting: after})
+        until(lambda: stage.cluster.values([setting]) == {setting: after})
 
     def test_a_snapshot_shows_brokers_and_partitions(self, stage: Stage) -> None:
         one, two, _ = stage.brokers
@@ -100,13 +93,13 @@ class ClusterContract:
         errors = stage.cluster.change([Change(setting=setting, before=None, after="0:1")])
         assert isinstance(errors.get(setting), Conflict | None)
         kept = "7:7" if errors else "7:7,0:1"
-        eventually(lambda: stage.cluster.values([setting]) == {setting: kept})
+        until(lambda: stage.cluster.values([setting]) == {setting: kept})
 
     def test_both_rates_of_a_broker(self, stage: Stage) -> None:
         settings = [Setting.of_broker(stage.brokers[0], key) for key in (LEADER_RATE, FOLLOWER_RATE)]
         assert stage.cluster.values(settings) == dict.fromkeys(settings)
         assert stage.cluster.change([Change(setting=s, before=None, after="1000") for s in settings]) == {}
-        eventually(lambda: stage.cluster.values(settings) == dict.fromkeys(settings, "1000"))
+        until(lambda: stage.cluster.values(settings) == dict.fromkeys(settings, "1000"))
         self.changed(stage, settings[0], "1000", "2000")
         assert stage.cluster.values(settings[1:]) == {settings[1]: "1000"}
         self.changed(stage, settings[0], "2000", None)
@@ -139,17 +132,17 @@ class ClusterContract:
         }
         changes = [Change(setting=setting, before=None, after=value) for setting, value in throttle.items()]
         assert stage.cluster.change(changes) == {}
-        eventually(lambda: stage.cluster.values(throttle) == throttle)
+        until(lambda: stage.cluster.values(throttle) == throttle)
         # A busy broker without its new rate would copy everything before the test sees the move.
         stage.heard()
         for _ in range(2):
             assert stage.cluster.submit({name: (one, three)}) == {}
-            eventually(lambda: name in stage.cluster.snapshot([topic]).running)
+            until(lambda: name in stage.cluster.snapshot([topic]).running)
         now = stage.cluster.snapshot([topic]).partitions[name]
         assert (set(now.adding), set(now.removing)) == ({three}, {two})
         assert (set(now.before), now.target) == ({one, two}, (one, three))
         stage.finish(name)
-        eventually(lambda: stage.cluster.snapshot([topic]).partitions[name].replicas == (one, three))
+        until(lambda: stage.cluster.snapshot([topic]).partitions[name].replicas == (one, three))
         assert name not in stage.cluster.snapshot([topic]).running
         for setting, value in throttle.items():
             if stage.cluster.values([setting]) == {setting: value}:
@@ -162,7 +155,7 @@ class ClusterContract:
         for target in ((one, three), (three, two), (two, one)):
             assert stage.cluster.submit({name: target}) == {}
             stage.finish(name)
-            eventually(lambda: name not in stage.cluster.snapshot(()).running)
+            until(lambda: name not in stage.cluster.snapshot(()).running)
             time.sleep(stage.cluster.stale_seconds)
             assert stage.cluster.snapshot([topic]).partitions[name].replicas == target
 
@@ -174,7 +167,7 @@ class ClusterContract:
         assert set(errors) == {nowhere}
         assert errors[nowhere]
         stage.finish(here)
-        eventually(lambda: stage.cluster.snapshot([topic]).partitions[here].replicas == (two,))
+        until(lambda: stage.cluster.snapshot([topic]).partitions[here].replicas == (two,))
 
 
 class DeadStage(Protocol):
@@ -204,7 +197,7 @@ class DeadBrokerContract:
             assert (done.errors, "controller" in done.by) == ({}, True)
         assert stage.cluster.values([leader, follower]) == {}, "only the broker itself can show it"
         stage.returns()
-        eventually(lambda: stage.cluster.values([leader, follower]) == {leader: "5000", follower: None})
+        until(lambda: stage.cluster.values([leader, follower]) == {leader: "5000", follower: None})
 
     def test_a_live_broker_is_not_overwritten(self, stage: DeadStage) -> None:
         setting = Setting.of_broker(stage.alive, LEADER_RATE)

@@ -10,7 +10,7 @@ from kquota.reassign.log_dirs import NOWHERE, Place
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import AlteredLogDirs, ReplicaDirs
 from kquota.terms import BrokerId, TopicPartition
-from tests.reassign.contract import eventually
+from tests.waiting import until
 
 _NOBODY = BrokerId(99)
 
@@ -70,7 +70,7 @@ class ReplicaDirsContract:
         assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
         assert place().future == there
         stage.fast(one)
-        eventually(lambda: place() == Place(current=there))
+        until(lambda: place() == Place(current=there))
         assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
         assert place() == Place(current=there)
 
@@ -83,7 +83,7 @@ class ReplicaDirsContract:
         assert stage.dirs.alter(wanted) == AlteredLogDirs(absent=frozenset(wanted))
         for name, _ in wanted:
             stage.reassign(name, (one, three))
-        eventually(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())
+        until(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())
         assert {r: stage.dirs.read([r]).place(r).current for r in wanted} == wanted
 
     def test_an_impossible_request_does_not_delay_the_others(self, stage: Stage) -> None:
@@ -107,4 +107,4 @@ class ReplicaDirsContract:
         assert "/no/such" in str(answer.errors[bad])
         assert isinstance(answer.errors[worse], Refused)
         assert isinstance(answer.errors[dead], Unreachable)
-        eventually(lambda: stage.dirs.read([good]).place(good) == Place(current=there))
+        until(lambda: stage.dirs.read([good]).place(good) == Place(current=there))

@@ -13,7 +13,8 @@ from kquota.errors import KquotaError
 from kquota.sandbox import demo
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
-from tests.sandbox.watch import runs, until
+from tests.sandbox.watch import runs
+from tests.waiting import until
 
 
 @pytest.fixture

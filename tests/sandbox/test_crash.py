@@ -22,7 +22,8 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import SandboxBroker
 from tests.cli.run import kquota, started
-from tests.sandbox.watch import runs, until
+from tests.sandbox.watch import runs
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from kquota.errors import Invalid
 from kquota.sandbox import jars
 from kquota.sandbox.cluster import Sandbox, silent
 from tests.cli.run import kquota
-from tests.sandbox.watch import until
+from tests.waiting import until
 
 NO_NETWORK = {"https_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
 

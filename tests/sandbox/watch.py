@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-
-
-def until(seen: Callable[[], bool], seconds: float = 120.0) -> None:
-    """Returns as soon as the condition holds. Fails after the deadline."""
-    deadline = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < deadline, "the expected state was not reached"
-        time.sleep(0.01)
 
 
 def runs(pid: int | None) -> bool:

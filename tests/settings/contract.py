@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import pytest
@@ -14,6 +13,7 @@ from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, TOPICS, Resource
 from kquota.terms import DEFAULT, FOLLOWER_REPLICAS, LEADER_REPLICAS, LOG_DIR_RATE
+from tests.waiting import attempts
 
 DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 HARMLESS = str(10**15)
@@ -36,14 +36,6 @@ class Stage(Protocol):
 
 def broker(number: int) -> Resource:
     return Resource(kind=BROKERS, name=str(number))
-
-
-def attempts() -> Iterator[None]:
-    """Reads for two minutes, because a busy machine may need long until KRaft shows a write."""
-    give_up = time.monotonic() + 120
-    while time.monotonic() < give_up:
-        yield
-        time.sleep(0.02)
 
 
 def own(configs: Configs, resource: Resource) -> dict[str, str | None]:

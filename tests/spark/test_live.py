@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota
 from tests.cli.test_reassign_partitions import Desk
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 TOPIC = "estimated"
 

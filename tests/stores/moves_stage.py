@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -32,22 +31,14 @@ from kquota.settings.resource import Setting
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire, metadata_request
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, TopicPartition
+from tests.waiting import PATIENCE, until
 
 RECORD = 10_000
-_PATIENCE = 120.0
 """A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
 _CLIENTS = 3
 _KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
-
-
-def until(done: Callable[[], bool], what: str, seconds: float = _PATIENCE) -> None:
-    """Wait for an effect, not for a time."""
-    give_up = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < give_up, f"{what}: still not true after {seconds:.0f} s"
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -92,7 +83,7 @@ def _replicas_in(answer: Any) -> dict[TopicPartition, list[int]]:
 def _result_or_late(done: Future[None]) -> None:
     """Raises the controller's error, unless the controller only needs more time."""
     try:
-        done.result(_PATIENCE)
+        done.result(PATIENCE)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.REQUEST_TIMED_OUT:
             raise
@@ -139,7 +130,7 @@ class OtherHand:
         lost = False
         for _ in range(_CLIENTS):
             try:
-                self.admin.create_topics([new])[new.topic].result(_PATIENCE)
+                self.admin.create_topics([new])[new.topic].result(PATIENCE)
                 return
             except TimeoutError:
                 lost = True
@@ -165,7 +156,7 @@ class OtherHand:
             for _ in range(max(1, size // RECORD)):
                 producer.produce(topic, b"x" * RECORD, partition=number)
                 producer.poll(0)
-        assert producer.flush(_PATIENCE) == 0
+        assert producer.flush(PATIENCE) == 0
 
     def delete(self, topic: str) -> None:
         """Deletes it. When this returns, no broker shows it, and it is also deleted in ZooKeeper."""
@@ -175,7 +166,7 @@ class OtherHand:
     def _delete(self, topics: Sequence[str]) -> None:
         if not self.servers.zookeeper:
             for deletion in self.admin.delete_topics(list(topics)).values():
-                deletion.result(_PATIENCE)
+                deletion.result(PATIENCE)
             return
         for deletion in self.admin.delete_topics(list(topics), operation_timeout=_AT_ONCE_SECONDS).values():
             _result_or_late(deletion)
@@ -192,7 +183,7 @@ class OtherHand:
 
     def replicas(self, name: TopicPartition) -> list[int]:
         """The replicas in the metadata."""
-        found = self.admin.list_topics(name.topic, timeout=_PATIENCE).topics[name.topic].partitions
+        found = self.admin.list_topics(name.topic, timeout=PATIENCE).topics[name.topic].partitions
         return list(found[name.partition].replicas) if name.partition in found else []
 
     def arrived(self, places: Mapping[TopicPartition, Sequence[int]]) -> None:
@@ -210,7 +201,7 @@ class OtherHand:
     def value(self, setting: Setting) -> str | None:
         """The value that is set on this very topic or broker."""
         resource = ConfigResource(_KINDS[setting.kind], setting.name)
-        found = self.admin.describe_configs([resource])[resource].result(_PATIENCE)
+        found = self.admin.describe_configs([resource])[resource].result(PATIENCE)
         own = {"topic": 1, "broker": 2}[setting.kind]
         entry = found.get(setting.key)
         return str(entry.value) if entry is not None and entry.source == own else None
@@ -220,7 +211,7 @@ class OtherHand:
         change = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         entry = ConfigEntry(setting.key, value, incremental_operation=change)
         resource = ConfigResource(_KINDS[setting.kind], setting.name, incremental_configs=[entry])
-        self.admin.incremental_alter_configs([resource])[resource].result(_PATIENCE)
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE)
         until(lambda: self.value(setting) == value, f"{setting} is {value!r}")
 
     def heard(self) -> None:
@@ -292,17 +283,17 @@ class OtherHand:
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
         client = self._client()  # which answers only as long as a reference to it exists
         answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
-        return answer.exception(_PATIENCE) is None
+        return answer.exception(PATIENCE) is None
 
     def _client(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 2})
 
     def _led(self, topic: str) -> bool:
-        found = self.admin.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
+        found = self.admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions
         return bool(found) and all(state.leader >= 0 for state in found.values())
 
     def _complete(self, topic: str, assignment: list[list[int]]) -> bool:
-        found = self.admin.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
+        found = self.admin.list_topics(topic, timeout=PATIENCE).topics[topic].partitions
         return {n: sorted(state.isrs) for n, state in found.items()} == {
             n: sorted(replicas) for n, replicas in enumerate(assignment)
         }

@@ -22,8 +22,8 @@ from kquota.stores.zookeeper import quotas as in_zookeeper
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
-from tests.quota.contract import attempts
 from tests.quota.replace_contract import ConditionalContract, ReplaceContract, applied
+from tests.waiting import attempts
 
 
 @pytest.mark.kafka

@@ -23,7 +23,8 @@ from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from tests.canary import CANARY
 from tests.settings.contract import DEFAULT_BROKER, HARMLESS, ConfigsContract, Stage, broker
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 
 class RealStage:

@@ -23,8 +23,8 @@ from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
-from tests.quota.contract import attempts
 from tests.servers import WAYS
+from tests.waiting import attempts
 
 pytestmark = pytest.mark.kafka
 SECONDS = 45.0

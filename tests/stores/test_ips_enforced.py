@@ -23,8 +23,8 @@ from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import CONNECTION_CREATION_RATE
-from tests.quota.contract import attempts
 from tests.servers import WAYS
+from tests.waiting import attempts
 
 pytestmark = pytest.mark.kafka
 ADDRESS = "127.0.0.2"

@@ -20,7 +20,8 @@ from kquota.stores.zookeeper.moves import ZooKeeperMoves
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.reassign.contract import ClusterContract, Stage
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 
 class RealStage:

@@ -23,7 +23,7 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topics import WireTopics
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 RATE = 10
 BURST = 11 * RATE

@@ -27,8 +27,7 @@ from kquota.stores.admin.configs import WireConfigs
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
-from tests.quota.contract import attempts
-from tests.stores.moves_stage import until
+from tests.waiting import attempts, until
 
 pytestmark = pytest.mark.kafka
 LOW, HIGH = 10_000.0, 1e12

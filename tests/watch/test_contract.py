@@ -12,7 +12,8 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.replica_logs import WireReplicaLogs
 from kquota.terms import TopicPartition
 from kquota.watch.port import LogReader
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 from tests.watch.contract import LogReaderContract, LogStage, size_of, wanted
 from tests.watch.fake import CopyingCluster
 from tests.watch.stage import brokers

@@ -18,7 +18,8 @@ from kquota.sandbox.cluster import Sandbox
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.hosts import MARKER, forget, znodes
 from tests.cli.run import kquota_here
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

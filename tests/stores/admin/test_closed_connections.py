@@ -13,9 +13,8 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONNECTION_CREATION_RATE
-from tests.quota.contract import attempts
 from tests.stores.admin.recorder import Recorder
-from tests.stores.moves_stage import until
+from tests.waiting import attempts, until
 
 CONNECTIONS = 12
 """More connections at once than a broker with a limit of 1 accepts in its 11 s."""

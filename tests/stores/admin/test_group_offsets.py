@@ -16,7 +16,7 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import group_offsets
 from kquota.stores.admin.group_offsets import WireGroups
 from kquota.terms import TopicPartition as Name
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 RECORDS = 30

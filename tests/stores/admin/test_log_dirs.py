@@ -19,8 +19,8 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.log_dirs import WireLogDirs
 from kquota.terms import TopicPartition
 from tests.cli.run import Ran, kquota, run
-from tests.sandbox.watch import until
 from tests.sizes.contract import LogDirsContract
+from tests.waiting import until
 
 
 class RealStage:

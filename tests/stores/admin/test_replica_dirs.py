@@ -23,7 +23,8 @@ from kquota.stores.admin.replica_dirs import WireReplicaDirs
 from kquota.terms import LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
 from tests.cli.run import run
 from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
-from tests.stores.moves_stage import OtherHand, until
+from tests.stores.moves_stage import OtherHand
+from tests.waiting import until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 SIZE = 20_000_000

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.small_writes import TimedWrites, small_writes
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -21,7 +21,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topics import WireTopics
 from tests.stores.admin.recorder import Recorder
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 RATE = 0.16
 """Mutations per second: the bucket holds 1.76, so each topic of PARTITIONS overdraws it for 14 s or more."""

@@ -25,8 +25,8 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.log_dirs import WireLogDirs
 from kquota.terms import REMOTE_RATES, SKIPS_TIERED, BrokerId, TopicPartition
 from tests.cli.run import kquota
-from tests.sandbox.watch import until
 from tests.sizes.contract import TieredContract
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 TOPIC = "tiered-load"
@@ -163,7 +163,7 @@ def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDi
     create(tiered, TOPIC, [[1]])
     at = ("--bootstrap-server", tiered.bootstrap)
     with writing(tiered.bootstrap) as load:
-        until(lambda: (details(log_dirs, LOAD)[ONE].local_start_offset or 0) * RECORD > 5 * LOCAL, 120)
+        until(lambda: (details(log_dirs, LOAD)[ONE].local_start_offset or 0) * RECORD > 5 * LOCAL)
         measured, outdated = [], []
         for _ in range(5):
             before, began = load.acknowledged, time.monotonic()
@@ -203,9 +203,7 @@ def test_a_tiered_topic_under_steady_writes(tiered: Sandbox, log_dirs: WireLogDi
         assert median(told) == pytest.approx(WRITTEN, rel=0.6)
         started = kquota(*execute, "--throttle", "30MB/s")
         assert started.code == 0, started.err
-        until(
-            lambda: kquota("reassign-partitions", *at, "--verify", "--reassignment-json-file", str(plan)).code == 0, 120
-        )
+        until(lambda: kquota("reassign-partitions", *at, "--verify", "--reassignment-json-file", str(plan)).code == 0)
         copy = details(log_dirs, LOAD)[TWO]
         print(
             f"new replica: {copy.size / 1e6:.1f} MB of {load.acknowledged / 1e6:.1f} MB, from {copy.local_start_offset}"

@@ -21,9 +21,9 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.stores.admin.topic_log import WireLog, find
 from kquota.stores.state.log import Item, Stale
-from tests.stores.moves_stage import until
 from tests.stores.record.contract import entries, newest
 from tests.stores.record.stage import COMPACTED, QUICKLY_COMPACTED, create, create_only, delete, handle, produce
+from tests.waiting import until
 
 AN_HOUR = 3600.0
 

@@ -28,8 +28,8 @@ from kquota.stores.admin.topic_log import find
 from kquota.stores.admin.topic_setup import LogTopic
 from kquota.stores.state.log import Forbidden
 from tests.secured import PASSWORD, Secured
-from tests.stores.moves_stage import until
 from tests.stores.record.stage import create, delete, handle
+from tests.waiting import until
 
 GOOD = LogTopic(
     identity=str(uuid.uuid4()),

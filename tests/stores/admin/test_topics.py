@@ -17,7 +17,7 @@ from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topics import WireTopics
 from tests.mutation.contract import TopicsContract
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 
 class TestOnRealBrokers(TopicsContract):

@@ -14,7 +14,7 @@ from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topic_log import WireLog, find
 from kquota.stores.admin.topics import WireTopics
-from tests.stores.moves_stage import until
+from tests.waiting import until
 
 COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime", "min.insync.replicas": "2"}
 QUICKLY_COMPACTED = COMPACTED | {

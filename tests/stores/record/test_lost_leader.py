@@ -12,9 +12,9 @@ import pytest
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topic_log import WireLog
-from tests.stores.moves_stage import until
 from tests.stores.record.contract import entries
 from tests.stores.record.stage import create, delete, handle
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 CONTROLLER = 1
