@@ -14,9 +14,6 @@ from typing import Any, Final, get_args
 from kquota.cli import app_of
 from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 from kquota.cli.options import option_name
-from kquota.entity_types import ENTITIES
-from kquota.quota.entity import Every, Name
-from kquota.terms import DEFAULT
 
 PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers if the running command does not have the address."""
@@ -73,14 +70,6 @@ def readable_again(file: Path | None) -> str | None:
 def plan_argument(file: Path | None) -> str:
     """Return the plan for a suggested command: the quoted file, or `PLAN` if the command could not read it again."""
     return shlex.quote(readable_again(file) or "PLAN")
-
-
-def entity_words(kind: str, name: Name | Every) -> list[str]:
-    """Return the words of `configs` that name an entity, for example `--user` and `alice`, or only
-    `--user-defaults`.
-    """
-    option = f"--{ENTITIES[kind].short}"
-    return [f"{option}-defaults"] if name is DEFAULT else [option, str(name)]
 
 
 def _is_hidden(annotation: object) -> bool:

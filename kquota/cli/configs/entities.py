@@ -118,3 +118,11 @@ def _must_be_a_name(kind: str, name: str) -> str:
     if kind == IPS and not is_ip_or_host(name):
         raise Invalid(f"The entity name for ips must be a valid IP or resolvable host, but it is: {name}")
     return name
+
+
+def entity_options(kind: str, name: Name | Every) -> list[str]:
+    """Return the options of `configs` that select an entity, for example `--user` and `alice`, or only
+    `--user-defaults`.
+    """
+    option = f"--{ENTITIES[kind].short}"
+    return [f"{option}-defaults"] if name is DEFAULT else [option, str(name)]

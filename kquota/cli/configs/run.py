@@ -14,9 +14,16 @@ from typing import Any, Final
 from kquota.cli import actions, world
 from kquota.cli.configs import drafts, pairs, quotas
 from kquota.cli.configs.command import ConfigsOptions
-from kquota.cli.configs.entities import Named, must_be_described_together, must_be_in_zookeeper, must_be_named, named
+from kquota.cli.configs.entities import (
+    Named,
+    entity_options,
+    must_be_described_together,
+    must_be_in_zookeeper,
+    must_be_named,
+    named,
+)
 from kquota.cli.output import Answer
-from kquota.cli.suggestion import entity_words, suggested
+from kquota.cli.suggestion import suggested
 from kquota.entity_types import BROKERS, ENTITIES, RESOURCES
 from kquota.errors import Invalid, Unknown, Unseen
 from kquota.quota.entity import Every
@@ -42,7 +49,7 @@ def run(options: ConfigsOptions) -> Answer:
     try:
         return _altered(options, entities)
     except Unseen as error:
-        entity = shlex.join(word for kind, name in entities.items() for word in entity_words(kind, name))
+        entity = shlex.join(word for kind, name in entities.items() for word in entity_options(kind, name))
         raise Unknown(f"{error}. Check with {suggested(f'configs --describe {entity}')}") from error
 
 

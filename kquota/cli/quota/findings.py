@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
+from kquota.cli.configs.entities import entity_options
 from kquota.cli.connection import Connection
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.formats import printable
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer, Part, Row
 from kquota.cli.quota.sentences import WIDTH, amount
-from kquota.cli.suggestion import entity_words
 from kquota.cli.table import COLUMNS, columns
 from kquota.measure import counted
 from kquota.quota.entity import Entity
@@ -120,7 +120,7 @@ def _command(change: QuotaChange, given: Connection) -> str:
     if change.delete:
         words += ["--delete-config", ",".join(sorted(change.delete))]
     for kind, name in change.entity.parts():
-        words += entity_words(kind, name)
+        words += entity_options(kind, name)
     return " ".join(map(_word, words))
 
 
