@@ -35,7 +35,7 @@ class Output(StrEnum):
 TABLES: Final = (Output.tsv,)
 """The formats that consist of rows. Only commands that answer with a table can write these formats."""
 WITHOUT_TABLES: Final = tuple(output for output in Output if output not in TABLES)
-"""The formats that every command writes."""
+"""The formats that every command with `--output` can write."""
 
 
 class Writable(Protocol):

@@ -1,5 +1,5 @@
-"""Sends mutations: as many as the bucket should accept. After a rejection, kquota waits as long as the broker asks, and
-sends the rejected topics again.
+"""Sends mutations in requests that the token bucket of the quota will probably accept (KIP-599). After a rejection,
+kquota waits as long as the broker asks, and sends the rejected topics again.
 """
 
 from __future__ import annotations

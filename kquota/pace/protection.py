@@ -85,7 +85,9 @@ _HARM: Final = (Pressure.SLOW, Pressure.REPORTED, Pressure.SHRUNK, Pressure.LAGG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWindow:
-    """The measurements of a few seconds."""
+    """The measurements of one window of a few seconds: write latencies, in-sync replicas, consumer groups and
+    metrics.
+    """
 
     seconds: float
     """The length of the window."""

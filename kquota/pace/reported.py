@@ -53,7 +53,7 @@ class ReportedBaseline:
     highest: Mapping[_Key, float] = field(default_factory=dict)
     """The baselines: the highest value under the lowest throttle, or else the first value that was read."""
     last: Mapping[_Key, float] = field(default_factory=dict)
-    """The last value of each time that was read."""
+    """The last value that each broker reported for each `ReportedTime`."""
 
     def measured(self, found: Collection[BrokerTimes]) -> ReportedBaseline:
         """Return the baseline after another reading under the lowest throttle."""

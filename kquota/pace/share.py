@@ -48,7 +48,8 @@ class Share:
     def flows(self) -> float:
         """The usable part of the throttle, in bytes per second.
 
-        A leader can use its whole throttle if `needed` is known and above 0, because writes end the pauses of fetches.
+        A leader can use its whole throttle if `needed` is known and above 0, because each write ends the wait of a
+        stopped fetch (see `Enforcement.out_of_quiet_leader`).
         """
         if self.side is Side.DESTINATION:
             return self.throttle * self.enforcement.into_destination

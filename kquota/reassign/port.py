@@ -118,7 +118,7 @@ class MoveCluster(Protocol):
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
-        cancellation through ZooKeeper, which does not support it (KIP-236).
+        cancellation over ZooKeeper, because Kafka accepts cancellations only through the Admin API (KIP-455).
         """
 
 

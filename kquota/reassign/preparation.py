@@ -299,7 +299,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
     }
     if going_back and cluster.largest_submission is not None:
         raise Refused(
-            f"{guard.named(going_back)}: Kafka cannot cancel a running move through ZooKeeper (KIP-236). Wait until it "
+            f"{guard.named(going_back)}: Kafka cannot cancel a running move over ZooKeeper (KIP-455). Wait until it "
             "ends, or use ",
             Parameter("bootstrap_server"),
             ". Nothing was written",

@@ -211,7 +211,7 @@ def _tried_mark(file: Path) -> Path:
 
 
 def _tried(file: Path) -> bool:
-    """True if an attempt to create the archive started less than a day ago."""
+    """True if an attempt to create the archive started less than a day ago and has not succeeded."""
     mark = _tried_mark(file)
     return mark.exists() and time.time() - mark.stat().st_mtime < _DAY
 

@@ -75,8 +75,9 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     """Open the plain or gzipped files that `patterns` name. A pattern is a name, a glob, or `-` for stdin. Paths that
     Spark opens (`s3a://`, `hdfs://`) must be JSON lines.
 
-    Raises Invalid if a file is missing, blank or unreadable, or has a CSV header that is not valid. Also raises Invalid
-    if the files are of different kinds or have different CSV headers.
+    The function links the files in a new folder in `scratch`, and copies stdin to it. Raises Invalid if a file is
+    missing, blank or unreadable, has a first row longer than `bounded.LINE`, or has an invalid CSV header. Also raises
+    Invalid if the files are of different kinds or have different CSV headers.
     """
     given = list(dict.fromkeys("/dev/stdin" if pattern == "-" else pattern for pattern in patterns))
     here = [pattern for pattern in given if not is_elsewhere(pattern)]

@@ -152,7 +152,7 @@ def readings(reader: Reader, files: Files) -> DataFrame:
 def by_day(rows: DataFrame) -> DataFrame:
     """Return the table of compacted days (`USAGE`) from the rows of `readings`.
 
-    Seconds count as throttled if the reading has a throttle time or a negative number of tokens.
+    Seconds count as throttled if the throttle time of the reading is above 0 or its number of tokens is negative.
     """
     day = ("cluster", "date", *_BUCKET)
     throttled = (F.coalesce("throttle_ms", F.lit(0.0)) > 0) | (F.coalesce("tokens", F.lit(0.0)) < 0)

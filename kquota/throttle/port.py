@@ -1,4 +1,4 @@
-"""The ports of this package: the ports of other packages over one connection, and the memory of `doctor`."""
+"""The port `Memory`, which `doctor` uses, and `Ports`, which combines it with ports of other packages."""
 
 from __future__ import annotations
 

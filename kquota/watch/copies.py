@@ -53,7 +53,9 @@ class CopyReading(NamedTuple):
 
 
 class _PlannedCopy(NamedTuple):
-    """The fields of a copy that change only with its topic. `caught_up` is true if the copy is done or in sync."""
+    """The fields of a copy that change only if its `WatchedTopic` changes. `number` is the partition number.
+    `caught_up` is true if the copy is done or in sync.
+    """
 
     number: int
     replica: ReplicaId

@@ -109,7 +109,7 @@ class Stage:
         aborted = self.kquota("move", "abort")
         if aborted.code == 1:
             assert self.through_zookeeper
-            assert "Kafka cannot cancel a running move through ZooKeeper (KIP-236)" in aborted.err
+            assert "Kafka cannot cancel a running move over ZooKeeper (KIP-455)" in aborted.err
             assert self.start(FAST).code == 0
             self.hand.arrived(self.there)
             aborted = self.kquota("move", "abort")

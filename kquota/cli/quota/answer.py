@@ -127,7 +127,9 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: LimitValue) -> str:
-    """Format a value exactly, for people. A rate of 1000 or more without a unit is followed by the rounded rate."""
+    """Format a value exactly, for people. A byte rate of 1000 or more that has no unit is followed by the rounded rate.
+    None becomes `not set`.
+    """
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():

@@ -69,7 +69,7 @@ def _must_work_through_zookeeper(options: ReassignOptions, asked: str) -> None:
     if asked == CANCEL:
         raise Invalid(
             'Option "[zookeeper]" can\'t be used with action "[cancel]": Kafka cannot cancel a '
-            "running move through ZooKeeper (KIP-236). Give --bootstrap-server"
+            "running move over ZooKeeper (KIP-455). Give --bootstrap-server"
         )
     if options.timeout is not None and asked != VERIFY:
         raise Invalid('You must specify --bootstrap-server when using "[timeout]"')

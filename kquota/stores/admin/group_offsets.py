@@ -53,7 +53,9 @@ class WireGroups:
         self._wire = wire
         self._coordinators: Mapping[str, BrokerId] = {}
         self._left_out: set[str] = set()
-        """Groups that this user may not describe, and groups whose offsets exceeded `MOST_PARTITIONS` in a reading."""
+        """Groups that this user may not describe, and groups that did not fit into the `MOST_PARTITIONS` offsets of a
+        reading. kquota does not read the offsets of these groups again.
+        """
         self._leaders: Mapping[TopicPartition, BrokerId] = {}
         self._topics = topic_states()
         self._listed = float("-inf")

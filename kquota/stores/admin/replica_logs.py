@@ -196,7 +196,7 @@ class LogSizesRequest(OwnMessage, cluster.DescribeLogDirsRequest, init=False):  
 
 
 def sizes_of(topic: str, partitions: Sequence[int]) -> bytes:
-    """Return the bytes of one topic of a request, with these partitions."""
+    """Encode one topic of a request, with these partitions."""
     count = len(partitions)
     return written_text(topic) + compact_length(count) + struct.pack(f">{count}i", *partitions) + NO_TAGS
 

@@ -79,7 +79,8 @@ def cause(error: BaseException | None) -> OSError | None:
 
 
 def explained(error: OSError, step: str | None = None) -> str | None:
-    """Return the reason for a failed TLS handshake and a next step for an operator, or None for any other error.
+    """Return the reason for a failed TLS handshake, with a next step for an operator if there is one. Return None for
+    any other error.
 
     `step` is the next step for a reason that has no step of its own. A reset connection counts as a failed handshake.
     """

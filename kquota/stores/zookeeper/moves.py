@@ -153,7 +153,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         accepts.
         """
         if None in targets.values():
-            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-236). Use {self._brokers}")
+            raise Refused(f"Kafka does not accept a cancellation over ZooKeeper (KIP-455). Use {self._brokers}")
         refused = self._nonexistent(targets)
         sent = [
             {"topic": name.topic, "partition": name.partition, "replicas": list(target)}

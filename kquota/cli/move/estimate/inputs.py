@@ -99,7 +99,7 @@ class Inputs:
     files: Files
     """The sizes that are not in a compacted history, without the replicas in `copies`."""
     sources: tuple[RateSource, ...] = ()
-    """The sources of write rates. The first source with a rate is used."""
+    """The sources of write rates. For each broker or partition, the first source with a rate is used."""
     listing: Listing | None = None
     """The snapshots of the history, or None without a history."""
     waiting: Files | None = None

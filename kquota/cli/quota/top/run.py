@@ -118,8 +118,8 @@ class TopClients(Answer):
     brokers: tuple[str, ...]
     """The brokers whose metrics were read."""
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    """The 99th percentile of the wait in the queue of the controller (KIP-599), the highest of all nodes. None if no
-    node reports this time.
+    """The highest 99th percentile of all nodes for the wait in the controller's queue, in milliseconds
+    (`EventQueueTimeMs`, KIP-237). None if no node reports this time.
     """
     clients: tuple[Usage, ...] = json_key(form=each(_client))
     """The clients: throttled clients first, then those nearest to their limits."""

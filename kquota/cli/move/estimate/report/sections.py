@@ -55,7 +55,7 @@ class Stored:
     shown: int
     """The number of brokers in the plot."""
     brokers: int
-    """The number of all brokers."""
+    """The number of brokers that have replicas before or after the move."""
     least_disk: int | None
     """The size of the smallest disk in bytes, or None if no size is known."""
     disks_outside: bool
