@@ -344,7 +344,7 @@ O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refu
 O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start (--cancel: to stop)
 O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
 O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
-O	kquota reassign-partitions	--reason	once	free	Reason for colleagues, recorded with the run
+O	kquota reassign-partitions	--reason	once	free	Reason that colleagues see
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
 O	kquota reassign-partitions	--state-dir	once	folders	Folder for the run journals
@@ -485,7 +485,7 @@ O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred
 O	kquota move run	--election-batch	once	free	With --elect-leaders: partitions in one batch
 O	kquota move run	--force	once	flag	Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, a small disk, a low throttle, or too few replicas in sync
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
-O	kquota move run	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
+O	kquota move run	--reason	once	free	Reason that colleagues see
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
 O	kquota move run	--state-dir	once	folders	Folder for the run journals
 O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
@@ -546,7 +546,7 @@ O	kquota move adjust	--interval	once	free	Time between two readings, at least 1s
 O	kquota move adjust	--pause	once	flag	Slow the copies as far as Kafka allows, until --continue or a new rate
 O	kquota move adjust	--continue	once	flag	End the pause and restore the previous throttle
 O	kquota move adjust	--force	once	flag	Set the rate even if copies can never catch up under it
-O	kquota move adjust	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
+O	kquota move adjust	--reason	once	free	Reason that colleagues see
 O	kquota move adjust	--yes	once	flag	Do not ask for confirmation
 O	kquota move adjust	--state-dir	once	folders	Folder for the run journals
 O	kquota move adjust	--output	once	text|json	Format of stdout
@@ -645,7 +645,7 @@ O	kquota throttle set	--run	once	free	Change the rate of this open run
 O	kquota throttle set	--reassignment-json-file	once	files	Change the rate of the open run of this plan
 O	kquota throttle set	--sample	once	free	Time to measure the share of the rate that in-sync followers use
 O	kquota throttle set	--force	once	flag	Set the rate even if copies can never catch up under it
-O	kquota throttle set	--reason	once	free	Reason for colleagues, recorded with the run or with the change of its throttle
+O	kquota throttle set	--reason	once	free	Reason that colleagues see
 O	kquota throttle set	--yes	once	flag	Do not ask for confirmation
 O	kquota throttle set	--dry-run	once	flag	Print the changes, without writing them
 O	kquota throttle set	--state-dir	once	folders	Folder for the run journals

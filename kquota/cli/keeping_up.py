@@ -110,9 +110,8 @@ def never_because(judged: Pace | Waves) -> str:
     if share.side is Side.DESTINATION:
         return f"{wave}broker {share.broker} may receive {throttle}, but producers write {writes} to its copies"
     if share.left is not None and share.left <= 0:
-        used = f"its follower traffic ({keep_up}) uses the whole throttle ({throttle})"
-        none = f"broker {share.broker} has nothing left for the copies that it sends, because {used}"
-        return f"{wave}{none}, and producers write {writes} to these copies"
+        full = f"broker {share.broker} uses its whole throttle ({throttle}) for follower traffic ({keep_up})"
+        return f"{wave}{full}, but producers write {writes} to the copies that it sends"
     terms = f"{throttle} throttle minus {keep_up} follower traffic"
     room = f"broker {share.broker} has {left} left for the copies that it sends ({terms})"
     return f"{wave}{room}, but producers write {writes} to these copies"

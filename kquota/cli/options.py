@@ -163,7 +163,7 @@ Reason: TypeAlias = Annotated[
     value(
         "reason",
         "TEXT",
-        "Reason for colleagues, recorded with the run or with the change of its throttle.",
+        "Reason that colleagues see. kquota records it with the run or with the change of its throttle.",
         callback=recordable,
     ),
 ]

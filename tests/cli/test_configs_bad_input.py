@@ -159,11 +159,11 @@ def test_brokers_of_an_unknown_release_cause_a_warning(tree: Tree) -> None:
 DRAFTS = {
     "a burst and its rate": (
         ["--user", "a", "--add-config", "controller_mutation_rate=5,controller_mutations_burst=500"],
-        "a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)",
+        "A burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)",
     ),
     "both under the draft's names": (
         ["--user", "a", "--add-config", "controller_mutations_rate=2.5,controller_mutations_burst=500"],
-        "a burst of 500 at rate 2.5 needs controller.quota.window.num=200 (200 x 1 s x 2.5)",
+        "A burst of 500 at rate 2.5 needs controller.quota.window.num=200 (200 x 1 s x 2.5)",
     ),
     "a burst that is not a multiple": (
         ["--user", "a", "--add-config", "controller_mutation_rate=5,controller_mutations_burst=512"],
@@ -179,7 +179,7 @@ DRAFTS = {
     ),
     "a burst that is not a number": (
         ["--user", "a", "--add-config", "controller_mutations_burst=many"],
-        "for example, a burst of 500 at rate 5",
+        "For example, a burst of 500 at rate 5",
     ),
     "a burst to delete": (
         ["--user", "a", "--delete-config", "controller_mutations_burst"],

@@ -24,8 +24,8 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     "never": (Case(throttle="5MB/s"), "the move can never finish: broker 1 has"),
     "never, because in-sync followers use the throttle": (
         Case(throttle="2MB/s"),
-        "the move can never finish: broker 1 has nothing left for the copies that it sends, because its follower "
-        "traffic (3 MB/s) uses the whole throttle (2 MB/s), and producers write 3 MB/s to these copies; ",
+        "the move can never finish: broker 1 uses its whole throttle (2 MB/s) for follower traffic (3 MB/s), but "
+        "producers write 3 MB/s to the copies that it sends; ",
     ),
     "never, by one byte per second": (
         Case(throttle="5999999"),

@@ -130,7 +130,7 @@ def test_a_throttle_that_follows_the_clients(desk: Desk) -> None:
     until(lambda: probes(desk) == [], "the scratch topic is removed")
     first, second, *_, last = changes(desk)
     assert [(one["from"], one["to"]) for one in (first, second)] == [(60_000, 20_000), (20_000, 40_000)]
-    assert first["reason"] == "night: kquota measures the usual latency at the lowest throttle"
+    assert first["reason"] == "night: kquota is measuring the usual latency under the lowest throttle"
     assert second["reason"].startswith("night: writes to broker ")
     assert rates(str(last["to"])).items() <= desk.standing(topic).items(), "the last throttle stays"
     assert move(desk, "adjust", FAST).code == 0

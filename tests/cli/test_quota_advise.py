@@ -174,7 +174,7 @@ def test_traces_that_are_refused(kafka_431: Sandbox, tmp_path: Path, text: str, 
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "no use": ([], "no source of measured use is given. Give --prometheus URL"),
-    "two sources": (["--usage", "u", "--prometheus", "http://p"], "are 2 sources of use"),
+    "two sources": (["--usage", "u", "--prometheus", "http://p"], "are 2 sources of measured use"),
     "three sources": (
         ["--usage", "u", "--trace", "t", "--prometheus", "p"],
         "--usage and --trace and --prometheus are 3",

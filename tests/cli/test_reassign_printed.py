@@ -37,7 +37,8 @@ TOLD = {
         Started(waiting={REPLICA: "it is dead"}),
         8,
         "",
-        "error: Timed out before log directory move could be cancelled for: t-0-2. Cancel the same plan again",
+        "error: Timed out before log directory move could be cancelled for: t-0-2. Run `kquota reassign-partitions "
+        "--bootstrap-server HOST:PORT --cancel --reassignment-json-file PLAN`",
     ),
 }
 

@@ -77,12 +77,12 @@ def _burst(burst: float | None, rate: float | None) -> str:
     `rate`.
     """
     set_windows = (
-        "Set the controller.quota.window configs in the properties of every controller, or of every broker with "
-        "ZooKeeper"
+        "Set the controller.quota.window settings in the properties of every controller (on a cluster with ZooKeeper: "
+        "of every broker)"
     )
     if burst is None:
         example = "a burst of 500 at rate 5 needs controller.quota.window.num=100 (100 x 1 s x 5)"
-        return f"{set_windows}: for example, {example}"
+        return f"{set_windows}. For example, {example}"
     if rate is None:
         fits = plain(round(burst / (SAMPLES * SAMPLE_MS / 1_000), 3))
         needed = f"{CONTROLLER_MUTATION_RATE}={fits} ({_WINDOW} x {fits})"
@@ -90,7 +90,7 @@ def _burst(burst: float | None, rate: float | None) -> str:
     windows = max(1, math.ceil(burst / rate))
     product = "" if windows * rate == burst else f" = {plain(windows * rate)}"
     return (
-        f"{set_windows}: a burst of {plain(burst)} at rate {plain(rate)} needs controller.quota.window.num={windows} "
+        f"{set_windows}. A burst of {plain(burst)} at rate {plain(rate)} needs controller.quota.window.num={windows} "
         f"({windows} x 1 s x {plain(rate)}{product})"
     )
 

@@ -294,7 +294,7 @@ class ProtectedPace:
 
 def _why(step: ProtectionStep) -> str:
     if step.pressure is Pressure.MEASURING:
-        return "kquota measures the usual latency at the lowest throttle"
+        return "kquota is measuring the usual latency under the lowest throttle"
     if step.pressure is Pressure.SHRUNK:
         return f"{counted(step.shrunk, 'partition')} lost an in-sync replica"
     if step.lag is not None:

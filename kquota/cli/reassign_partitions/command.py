@@ -165,7 +165,7 @@ class ReassignOptions(WritingOptions):
     reason: Annotated[
         str | None,
         With(EXECUTE),
-        value("reason", "TEXT", "Reason for colleagues, recorded with the run.", callback=recordable),
+        value("reason", "TEXT", "Reason that colleagues see. kquota records it with the run.", callback=recordable),
     ] = None
     dry_run: Annotated[
         bool, With(EXECUTE, CANCEL), flag("dry-run", "Check everything and print the changes, without writing them.")

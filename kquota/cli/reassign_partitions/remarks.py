@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.contract import say, worded
 from kquota.cli.options import ELECTION_BATCH
-from kquota.cli.suggestion import readable_again, suggested
+from kquota.cli.suggestion import plan_argument, readable_again, suggested
 from kquota.list_text import few, named_brokers
 from kquota.measure import agreeing, counted
 from kquota.reassign import log_dirs
@@ -74,7 +74,8 @@ def of_cancellation(done: Cancellation, plan: Path | None = None) -> Iterator[st
     changed.
     """
     found = done.verification
-    yield from of_log_dirs(done.log_dirs, "cancelled", "Cancel the same plan again")
+    again = suggested(f"reassign-partitions --cancel --reassignment-json-file {plan_argument(plan)}")
+    yield from of_log_dirs(done.log_dirs, "cancelled", f"Run {again}")
     yield from _of_restored(found, _verify(plan))
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
         those, them = agreeing(len(ended), "partition", "has", "have"), "it" if len(ended) == 1 else "them"

@@ -37,7 +37,7 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             try:
                 text = bounded.file_bytes(path, bounded.SETTINGS, pipe=True).decode("ascii").strip()
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it contains no token"
+                reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
                 raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
             return _checked(text, None, "", f"{path} contains no bearer token")
         case ClientCredentials():

@@ -192,8 +192,10 @@ def _one_broker_rates(document: Any) -> dict[Setting, ByteRate]:
     found = {}
     for item in document:
         setting, rate = values.setting_of(item), values.rate(item["rate"])
-        if setting.key not in REPLICATION_RATES or rate is None:
-            raise ValueError(f"{setting} with {rate!r} is not a replication rate of a broker")
+        if setting.key not in REPLICATION_RATES:
+            raise ValueError(f"{setting} is not a replication throttle rate of a broker")
+        if rate is None:
+            raise ValueError(f"{setting}: the rate is missing")
         found[setting] = rate
     return found
 

@@ -191,7 +191,7 @@ def test_protection(house: InMemory, copying: CopyingCluster, session: Transcrip
     changes = json.loads(session.kquota(f"move report {shown['run']} {BROKER} --output json").out)["changes"]
     assert [change["to"] // MB for change in changes[:11]] == [2, 4, 8, 16, 8, 11, 12, 8, 10, 11, 11]
     assert [change["reason"] for change in (changes[0], changes[1], changes[7])] == [
-        "--protect: kquota measures the usual latency at the lowest throttle",
+        "--protect: kquota is measuring the usual latency under the lowest throttle",
         "--protect: writes to broker 3 take 4.0 ms (limit 9.0 ms)",
         "--protect: writes to broker 3 take 40.0 ms (limit 9.0 ms)",
     ]

@@ -235,7 +235,7 @@ def test_trouble_elsewhere_undoes_the_move(
     house.cluster.configs[Setting.of_broker(ONE, LEADER_RATE)] = "123456789"
     ran = session.kquota(f"move run {plan(tmp_path, ELSEWHERE)} {BROKER} --throttle 5MB/s {batch} --abort-on-trouble")
     assert ran.code == 1
-    assert "kquota stopped the move (--abort-on-trouble): 1 partition outside the plan has no leader" in ran.err
+    assert "kquota undid the move (--abort-on-trouble): 1 partition outside the plan has no leader" in ran.err
     assert {name: now.replicas for name, now in house.cluster.partitions.items()} == before
     assert house.cluster.configs == {Setting.of_broker(ONE, LEADER_RATE): "123456789"}
     assert session.kquota(f"move status {BROKER}").code == 0

@@ -42,6 +42,7 @@ COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 """These modules compose commands from parts. The tests below collect each command from the answers."""
 SAMPLES = {
     "topics[0]": "orders",
+    "plan_argument(plan)": "plan.json",
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "found.id": "20260301T123000Z-6a6b28d658e6",
     "run.id": "20260301T123000Z-6a6b28d658e6",
@@ -80,6 +81,7 @@ AT = {
 }
 ONLY_BROKERS = {
     "--replica-alter-log-dirs-throttle": "`move plan` suggests it, and has no --zookeeper",
+    "--cancel": "Kafka cannot cancel a move over ZooKeeper, so only `--cancel` over brokers suggests it again",
     "--additional": "Kafka cannot start additional moves through ZooKeeper, so `throttle set` suggests it over brokers",
     **dict.fromkeys(
         ("--group", "--client-metrics", "--broker-logger"),

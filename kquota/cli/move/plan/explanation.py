@@ -153,10 +153,11 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     yield from cordon_notes(cluster.cordons)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
-        drained = ", except for --drain" if goal.drain and inside & goal.drained_topics else ""
+        drained = bool(goal.drain and inside & goal.drained_topics)
+        left_out = "goals other than --drain leave internal topics out" if drained else "internal topics are left out"
         yield (
-            f"internal topics are left out{drained}: {', '.join(sorted(inside))}. To move them as well, name them in "
-            "--topics together with the other topics"
+            f"{left_out}: {', '.join(sorted(inside))}. To move them {'for these goals ' if drained else ''}as well, "
+            "name them in --topics together with the other topics"
         )
     if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
         led = sum(change.leader_before != change.leader_after for change in found.changes)

@@ -118,6 +118,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     outcome = verified(found)
     failed = elections is not None and not elections.complete
     removal = DONE if pacing is None else pacing.removal.code
+    undid = "undid" if found.verdict is Progress.DONE else "could not completely undo"
     return MoveRan(
         run=started,
         seconds=clock.SystemClock().monotonic() - began,
@@ -127,7 +128,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
         notes=(
             *_notes(found, elections, options.plan, undoing=aborted is not None),
-            *([] if aborted is None else [f"error: kquota stopped the move (--abort-on-trouble): {aborted}"]),
+            *([] if aborted is None else [f"error: kquota {undid} the move (--abort-on-trouble): {aborted}"]),
         ),
         code=worst([outcome.code, removal, FAILED if failed or aborted is not None else DONE]),
     )

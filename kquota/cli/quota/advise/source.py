@@ -140,7 +140,7 @@ def prometheus(given: AdviseOptions) -> str:
     kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
     sources = [option for option, value in kinds.items() if value]
     if len(sources) > 1:
-        raise Invalid(f"{' and '.join(sources)} are {len(sources)} sources of use. Give only one of them")
+        raise Invalid(f"{' and '.join(sources)} are {len(sources)} sources of measured use. Give only one of them")
     found = given.source.prometheus or world.where(given.connection).prometheus
     if not sources and not found:
         raise Invalid(
