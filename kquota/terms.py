@@ -93,7 +93,7 @@ SAMPLE_MS: Final = 1_000
 """Kafka's default, in ms, of `quota.window.size.seconds` and of the same settings for replication and the controller.
 """
 FULL_SAMPLES_MS: Final = (SAMPLES - 1) * SAMPLE_MS
-"""The duration in ms of all samples except the one that a broker still fills."""
+"""With Kafka's defaults, the duration in ms of all samples except the one that a broker still fills."""
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 PATIENCE: Final = 120.0
+"""A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _SHARE: Final = 4
 """How many times as long as a look the pause after it is, because looks and servers share the cores of the machine."""
 _SHORTEST: Final = 0.01

@@ -1,8 +1,8 @@
-"""The only room with options, colors, prompts and exit codes. A command imports the rooms for its work only when it
-runs.
+"""The only package with options, colors, prompts and exit codes. A command imports the packages for its work only when
+it runs.
 
-Each top-level command, and each group of commands, has a folder with the same name. `command.py` in this folder defines
-`app`.
+Each top-level command, and each group of commands, has a folder with the same name (`_` instead of `-`). `command.py`
+in this folder defines `app`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def must_be_possible(at: Where) -> None:
 
 def names(at: Where, cluster_id: str | None) -> None:
     """Print the cluster of a connection on stderr, if the command writes to the cluster and has not printed it yet. Ask
-    for confirmation if config.toml requires one and the command itself does not ask.
+    for confirmation if config.toml requires one, unless the operator already agreed or the command itself asks.
 
     `cluster_id` is None if ZooKeeper does not store the id. Raises Refused if the operator does not confirm.
     """

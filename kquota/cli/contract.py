@@ -19,7 +19,9 @@ FAILED: Final = 1
 WRONG: Final = 2
 """The exit code for wrong usage or invalid input."""
 NOT_YET: Final = 8
-"""The exit code of a command whose work is not finished, for example because a move is running."""
+"""The exit code of a command whose work is not finished, for example because a move is running, and of a check that has
+a finding.
+"""
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C."""

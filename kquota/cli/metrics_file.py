@@ -125,8 +125,8 @@ class MetricsFile:
 def opened(asked: Any) -> MetricsFile:
     """Return the file of --textfile, and warn if the previous file is damaged.
 
-    Raises Invalid if kquota cannot write the file, if another program wrote it, or if the options name no valid
-    cluster.
+    Raises Invalid if the name does not end in `.prom`, if kquota cannot write the file, if another program wrote it, or
+    if the options name no valid cluster.
     """
     path = asked.textfile.absolute()
     return MetricsFile(

@@ -1,4 +1,4 @@
-"""Write rates of a live cluster: kquota reads the log dirs twice, some seconds apart."""
+"""Write rates of a live cluster, calculated from two readings of the log dirs."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def only_controllers(at: Where) -> bool:
 
 @contextmanager
 def controllers(at: Where) -> Iterator[ControllerConfigs]:
-    """Open a connection to the controllers, which must be given, instead of the brokers.
+    """Open a connection to the controllers of --bootstrap-controller. `at` must have their addresses.
 
     Raises the errors of `login` and `library.controllers`. Also raises Refused if the operator does not confirm.
     """
@@ -348,7 +348,7 @@ def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
 
 
 def completion_file(named: Sequence[str]) -> CompletionFile:
-    """Return the file with the cached names that completions offer. `named` has the options that name the cluster."""
+    """Return the file with the cached names that completions offer. `named` is as for `CompletionFile`."""
     from kquota.stores.state.completion import CompletionFile
 
     return CompletionFile(folders.cache(os.environ) / "completion", named)

@@ -63,8 +63,9 @@ class MutationWork:
     sent: int = 0
     """The number of topics in all requests. A repeated topic counts again."""
     throttle_time_ms: int = 0
-    """The wait in milliseconds: the throttle time of the last answer if that answer rejected topics. If kquota held
-    topics back at the end, the throttle time that a broker would report. Otherwise 0.
+    """The wait that the quota requires, in milliseconds, or 0 without one. If the last answer rejected topics, this is
+    its throttle time, at least 1. If kquota held topics back at the end, this is the throttle time that a broker would
+    report.
     """
     muted: float = 0.0
     """The monotonic time in seconds before which nothing may be sent (KIP-219)."""
@@ -114,9 +115,9 @@ def carry_out(
 
     The work ends when every topic is accepted or has failed. It also ends if a request gets no answer or, without
     `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
-    `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. A topic that is still rejected at
-    the end, or that kquota held back because of the quota, has a QuotaViolatedException. Source: KIP-599. Kafka's Admin
-    client also sends rejected topics again.
+    `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. If the last answer rejected topics,
+    or if kquota held topics back because of the quota, each remaining topic has a QuotaViolatedException. Source:
+    KIP-599. Kafka's Admin client also sends rejected topics again.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """

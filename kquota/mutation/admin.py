@@ -42,10 +42,10 @@ def create_topics(
     `timeout` defaults to `default.api.timeout.ms` of the login, or else 60 s. With `validate_only`, the controller only
     checks the request, and Kafka 4 counts the check against the quota.
 
-    Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if topics are still rejected
-    after `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error of a topic is in the
-    results. Raises Refused for a topic that is listed twice, Invalid for a `timeout` that is not above 0, and
-    Unreachable without an active controller. Source: KIP-599.
+    Raises QuotaViolatedException, with the time to wait and the `results` of all topics, if the quota does not allow
+    all topics within `timeout`. Without `retry_quota_violated`, the first rejection raises it. Any other error of a
+    topic is in the results. Raises Refused for a topic that is listed twice, Invalid for a `timeout` that is not above
+    0, and Unreachable without an active controller. Source: KIP-599.
 
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])

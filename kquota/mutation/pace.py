@@ -1,4 +1,5 @@
-"""Chooses the time and the size of each request for mutations without knowing the level of the token bucket.
+"""Chooses the time and the size of each request for mutations. The controller counts mutations with a token bucket
+(KIP-599), and kquota does not know its level.
 
 Only a rejection reveals the level: after its throttle time, the bucket has 0 tokens. The mutations that are accepted
 between two such moments give this client's rate. The rate is below the quota if other clients share the bucket.
@@ -23,7 +24,10 @@ _MOST_MUTATIONS: Final = 2_000
 writes at most 10,000 records for a request.
 """
 _PERIOD: Final = 1.0
-"""Topics that use less than this many seconds of the rate are sent together. Larger topics are sent one by one."""
+"""Before a topic that uses less than this many seconds of the rate, kquota waits this many seconds longer, so that it
+can send several topics together. It does not wait longer if the topic is the last one or other clients share the
+bucket.
+"""
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """The size of a full bucket, in seconds of its rate, with Kafka's defaults of `controller.quota.window.num` and
 `controller.quota.window.size.seconds`.
@@ -67,8 +71,8 @@ _FAR: Final = 2
 show which client was first.
 """
 _MANY: Final = 6
-"""A client takes turns only if its wait is less than the time of this many topics. A client with a longer wait has a
-large share and requests many topics at once, so it waits for a random time instead.
+"""A client takes turns only if its `_BEHIND` wait is less than the time of this many topics. A client with a longer
+wait has a large share and requests many topics at once, so it waits for a random time instead.
 """
 _LATEST: Final = 0.9
 """The place of a client that had the whole bucket, as a fraction of the time of one topic. Other clients have earlier
@@ -79,12 +83,12 @@ _LEAST: Final = 0.0025
 _RECENT: Final = 0.2
 """The weight of the last request in the mean duration of a request."""
 _UNTOLD: Final = 0.05
-"""The wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients that
-were rejected at the same time.
+"""The mean wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients
+that were rejected at the same time.
 """
 _TELLING: Final = 4
-"""Until this many prices are known, kquota sends two topics together, because the rejection of the second reveals the
-price of the first. The price is the throttle time of one mutation.
+"""Until this many prices are known, a client that shares an unknown quota adds a topic to each request, because the
+rejection of the last topic reveals the price of the topics before it. The price is the throttle time of one mutation.
 """
 
 
@@ -173,14 +177,19 @@ class MutationPace:
         return max(0.0, ready - now)
 
     def debt(self, now: float) -> float:
-        """Return the seconds until the bucket has 0 tokens again: the throttle time that a broker would report."""
+        """Return the seconds until the bucket has 0 tokens again: the throttle time that a broker would report. The
+        result is 0 while nothing is known about the bucket.
+        """
         if self._zero is None:
             return 0.0
         spent = self._spent / self._rate if self._rate is not None else 0.0
         return max(0.0, self._zero + spent - now)
 
     def batch(self, now: float, mutations: Sequence[int]) -> int:
-        """Return how many topics to send at `now`: as many as the bucket should accept, and at least one."""
+        """Return how many topics to send at `now`: at least one, and more after requests that were fully accepted.
+
+        Records `now` as the time of the request.
+        """
         self._asked = now
         if self._shared and not self._in_turn:
             # Add a second topic, because its rejection reveals the price of the first.

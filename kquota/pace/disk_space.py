@@ -35,7 +35,7 @@ class Arrival:
     """None if the broker chooses the log dir."""
     copies: int
     bytes: int
-    """The size of the copies."""
+    """The bytes to copy."""
     writes: float | None
     """The rate at which producers write to the copies. None means unknown, never 0."""
     grows: float | None
@@ -55,10 +55,10 @@ class Room:
     usable: int | None
     """The usable space before the move."""
     arriving: int
-    """The size of all copies for the volume."""
+    """The bytes to copy to the volume."""
     written: float | None
-    """The size of the records that producers write to old and new replicas during the move, if retention deletes
-    nothing.
+    """The bytes that producers write during the move to the copies and to all old replicas of the broker, if retention
+    deletes nothing.
     """
     apart: int | None
     """The space left, without writes, if each log dir has a separate volume, as on the empty disks of a new broker."""
@@ -122,7 +122,9 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
 
 
 def disks(volumes: Iterable[Volume]) -> dict[int, int]:
-    """Return the total bytes of each broker's volumes, without brokers that do not report all of them."""
+    """Return the total bytes of each broker's volumes, as in `together`, without brokers that do not report all of
+    them.
+    """
     held: defaultdict[int, list[Figures]] = defaultdict(list)
     for volume in volumes:
         held[volume.broker].append((volume.total, volume.usable))

@@ -1,5 +1,5 @@
-"""Streams that share ports. Each stream runs as fast as its busiest port allows. When a stream ends, the other streams
-get its share of the ports.
+"""Streams that share ports, for example copies that share the throttles of brokers. Each stream runs as fast as its
+busiest port allows. When a stream ends, the other streams get its share of the ports.
 
 The shares are max-min fair, like those of Kafka's fetchers, which take turns until a throttle is spent. The code is
 pure. Amounts can have any unit, and rates are per second.

@@ -31,9 +31,10 @@ MORE: Final = 1.1
 """Growth does not count if records arrive at more than this multiple of the rate with which the group has kept up."""
 LATE: Final = 1.5
 LEAST_LATE_SECONDS: Final = 22.0
-"""A commit is late if it comes after more than `LEAST_LATE_SECONDS`, and after more than `LATE` times the time between
-the two previous commits. The group has then paused and catches up, so its lag is not compared with the lag from before
-the pause.
+"""A commit is late if the time since the previous commit is more than `LEAST_LATE_SECONDS` and more than `LATE` times
+the time between the two previous commits. If the last reading is more than `READ_SECONDS` ago, `LEAST_LATE_SECONDS`
+becomes longer in proportion. The group has then paused and catches up, so its lag is not compared with the lag from
+before the pause.
 """
 
 
@@ -112,7 +113,7 @@ class _Course(NamedTuple):
 
     @property
     def has_grown(self) -> bool:
-        """True if the lag has certainly grown."""
+        """True if the lag has certainly grown, by enough and for long enough to count."""
         needed = max(LEAST_RECORDS, LEAST_SHARE * self.written, READ_SECONDS * self.rate)
         return self.seconds >= LEAST_SECONDS and self.least >= needed
 
@@ -123,7 +124,9 @@ class _Course(NamedTuple):
 
     @property
     def keeps_up(self) -> bool:
-        """True if the lag has certainly not grown by more than `LEAST_SHARE` of the new records."""
+        """True if the lag has certainly not grown by more than `LEAST_SHARE` of the new records, for at least
+        `LEAST_SECONDS`.
+        """
         return self.seconds >= LEAST_SECONDS and self.most <= LEAST_SHARE * self.written
 
 

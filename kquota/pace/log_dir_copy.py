@@ -68,12 +68,14 @@ class LogDirPace:
 
     @property
     def seconds_without_writes(self) -> float | None:
-        """The expected time in seconds if nothing is written during the copy. None without a throttle."""
+        """The expected time in seconds if nothing is written during the copy. None without a throttle, or if it
+        is 0.
+        """
         return self._seconds(0.0)
 
     @property
     def least_seconds(self) -> float | None:
-        """A lower bound in seconds: bytes / throttle. None without a throttle."""
+        """A lower bound in seconds: bytes / throttle. None without a throttle, or if it is 0."""
         return self.work.bytes / self.throttle if self.throttle else None
 
     def _seconds(self, writes: float) -> float | None:

@@ -58,7 +58,9 @@ class ExpectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A run that completed its plan. The actual time is between `at_least` and `at_most` seconds."""
+    """A run that completed its plan. `expected` is in seconds, `throttle` in bytes per second. The actual time is
+    between `at_least` and `at_most` seconds.
+    """
 
     run: str
     started: datetime
@@ -75,7 +77,9 @@ class PastMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMoves:
-    """The moves that this host has started on one cluster, oldest first."""
+    """The moves with an expected time that this host has started on one cluster. `under_way` is sorted by start, and
+    `ended` by end.
+    """
 
     under_way: tuple[ExpectedMove, ...] = ()
     ended: tuple[PastMove, ...] = ()

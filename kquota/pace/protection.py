@@ -47,11 +47,11 @@ increase, `calm` must then last `CAUTIOUS_TIMES` x as many seconds as usual. The
 throttle that was too high.
 """
 STEPS: Final = 20
-"""The smallest increase is the range from the lowest to the highest throttle, divided by this number."""
+"""`Protection.step` is the range from the lowest to the highest throttle, divided by this number."""
 SLOW_SHARE: Final = 0.05
 """Writes may be slow in this share of the time, because bursts of clients also make writes slow."""
 FORGIVEN_DEBT: Final = 2.5
-"""A rare slow window leaves the throttle unchanged. It does not count as rare if earlier slow windows exceed
+"""A rare slow window leaves the throttle unchanged. It does not count as rare if earlier windows with harm exceed
 `SLOW_SHARE` of the time by more than this many seconds.
 """
 DECREASE: Final = 0.5
@@ -128,7 +128,7 @@ class ProtectionStep:
     high: HighTime | None = None
     """The reported time that exceeds its limit most, if metrics are the reason."""
     unreported: str | None = None
-    """The reason why metrics are unknown, or None."""
+    """The reason why metrics are unknown, if `pressure` is `UNKNOWN` because of them. Otherwise None."""
     excused: tuple[GrowingLag, ...] = ()
     """The lags that grow even under the lowest throttle. The groups of these lags no longer count."""
 
@@ -151,7 +151,7 @@ class Protection:
     settling: float = AS_SHIPPED.window + SETTING_SECONDS
     """The time until a throttle has its whole effect, and the minimum time without a high latency before an increase.
 
-    A slow window can count as a short burst of a client only if the previous slow window was longer ago than this.
+    A slow window can count as a short burst of a client only if the previous window with harm was longer ago than this.
     """
     baseline: Mapping[BrokerId, float] = field(default_factory=dict)
     """The latency of each broker under the throttle `low`. Empty until it is known."""
@@ -162,24 +162,23 @@ class Protection:
     recent: tuple[Mapping[BrokerId, Collection[float]], ...] = ()
     """The latencies of the previous windows, at most `RECENT` - 1."""
     calm: float = 0.0
-    """The time since the last increase, or since the last window with harm or with unknown latencies.
-
-    A rare slow window does not count as harm.
+    """The time since the last increase, or since the last window with harm or with unknown latencies or metrics. A rare
+    slow window does not count as harm, but its time is not added.
     """
     since_decrease: float = math.inf
     ceiling: ByteRate | None = None
-    """The last throttle that was too high. None if none was."""
+    """The last throttle that was too high. None if none was, or if it no longer counts as too high."""
     approached: bool = False
     """True if the throttle has been raised towards `ceiling`."""
     since_slow: float = math.inf
     debt: float = 0.0
-    """The time of slow windows that exceeds `SLOW_SHARE` of all time."""
+    """The time of the windows with harm since the last decrease, as far as it exceeds `SLOW_SHARE` of the time."""
     lagged: bool = False
     """True if the lag of a consumer group was the reason for the last decrease."""
     lags: GroupLags = field(default_factory=GroupLags)
     """The commits of consumer groups since the last decrease."""
     reported: ReportedBaseline = field(default_factory=ReportedBaseline)
-    """The times that the metrics of brokers reported during the baseline."""
+    """The baselines and the last values of the times in brokers' metrics."""
 
     def after(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
         """Return the state after a window, and the step. The state assumes that the throttle of the step is set."""

@@ -66,8 +66,8 @@ class ReportedBaseline:
         None if no time is high.
 
         A `PRODUCE` time counts only if it is above its last value, or has none. A broker without a baseline for a time
-        is compared with the highest baseline of the other brokers. If no broker has a baseline, this reading becomes
-        the baseline.
+        is compared with the highest baseline of the other brokers. If no broker has a baseline for a time, this reading
+        becomes its baseline.
         """
         now = _flat(found)
         high: list[tuple[float, HighTime]] = []

@@ -38,7 +38,7 @@ class Share:
     enforcement: Enforcement
     copies: int
     bytes: int
-    """The size of all copies of this side."""
+    """The bytes to copy on this side."""
     keep_up: float | None
     """The follower traffic that uses this throttle. It is 0 on a destination."""
     writes: float | None

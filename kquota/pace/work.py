@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 class Link:
     """All copies that one leader sends to one destination.
 
-    `bytes` is their size. `writes` is the rate at which producers write to them, counted for each copy, in bytes per
-    second. None means unknown, never 0.
+    `bytes` are the bytes to copy. `writes` is the rate at which producers write to the partitions, counted for each
+    copy, in bytes per second. None means unknown, never 0.
     """
 
     leader: int

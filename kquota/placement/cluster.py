@@ -51,8 +51,8 @@ class Broker:
     cordon: Cordon | None = None
     """None if no log dir of the broker is cordoned."""
     open_disk: Disk | None = None
-    """The volumes of the log dirs that are not cordoned, on which new replicas must fit. None if `cordon` is None or
-    the size of a volume is unknown.
+    """The volumes of the log dirs that are not cordoned, on which new replicas must fit. None if `cordon` is None, if
+    all log dirs are cordoned, or if the size of a volume is unknown.
     """
 
 
@@ -81,7 +81,7 @@ class ClusterLayout:
 
     @property
     def accepting(self) -> tuple[BrokerId, ...]:
-        """The live brokers with at least one log dir that accepts new replicas, sorted."""
+        """The live brokers, sorted, without those whose `cordon` is `whole`."""
         return tuple(broker for broker in self.alive if not ((of := self.brokers[broker].cordon) and of.whole))
 
     @property

@@ -196,7 +196,6 @@ class _Copying:
 
 
 def _under_way(dirs: Iterable[LogDir]) -> dict[TopicPartition, _Copying]:
-    """Return the copies between the log dirs that are already under way."""
     dirs = list(dirs)
     futures = {replica.partition: (d.path, replica.size) for d in dirs for replica in d.replicas if replica.future}
     sizes = {

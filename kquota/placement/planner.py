@@ -96,7 +96,6 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _wanted(draft: PlacementDraft, goal: Goal, p: int) -> int:
-    """Return the number of replicas that the partition should have."""
     if goal.replication_factor is not None and draft.names[p].topic in goal.topics:
         return goal.replication_factor
     return len(draft.replicas[p])
@@ -118,7 +117,6 @@ def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[B
 
 
 def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
-    """Return the error to raise if no broker can hold another replica of this partition."""
     name, size = draft.names[p], draft.sizes[p]
     full = [broker for broker in goal.destinations if broker not in draft.replicas[p]]
     if not full:

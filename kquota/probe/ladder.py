@@ -132,8 +132,8 @@ class Ladder:
 class Held:
     """The highest rate that held for every operation on one size of topic.
 
-    `rate` is None if even the lowest rate did not hold. `stopped` is the step that did not hold, or None if all steps
-    held.
+    `rate` is None if even the lowest rate did not hold. `stopped` is the first step that did not hold, or None if all
+    steps held.
     """
 
     size: int

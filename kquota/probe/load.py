@@ -69,7 +69,7 @@ _MOST_PARTITIONS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A load on every broker in `leaders`."""
+    """A load on every broker in `leaders`, or on the controller."""
 
     kind: Kind
     topic: str

@@ -139,7 +139,8 @@ def rounded_up(value: float, *, whole: bool) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTotal:
-    """The sums of one key: the use of all clients at their percentiles, and their proposed limits, with the capacity.
+    """The sums of one key: the use of all clients at their percentiles (`used`), and their proposed limits, with the
+    capacity. `used` is the expected use with the future number of brokers.
 
     The sums assume that all clients reach their values at the same time on one broker, or for
     `controller_mutation_rate` in the cluster. The capacity is None if it is unknown.
@@ -207,8 +208,8 @@ def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) 
 
 
 def advised(quotas: QuotasByEntity, found: Iterable[ProposedLimit], changed: Iterable[Resized]) -> dict[Entity, Limits]:
-    """Return all limits of each entity that changes, in display order, because a document replaces all limits of an
-    entity.
+    """Return the entities that change, in display order. Each has all its limits, because a document replaces all
+    limits of an entity.
 
     A document that names a client-id of a user also names the user, so the limits of such a user are included.
     """

@@ -82,7 +82,7 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """Parse the quota settings of a broker from its configs, as DescribeConfigs returns them. An empty mapping means
     that the settings are unknown.
 
-    A setting that is missing or is not a whole number is unknown.
+    A setting that is missing is unknown, and so is a number that is not whole.
     """
     return BrokerCapacity(
         id=id_,

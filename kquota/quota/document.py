@@ -111,7 +111,9 @@ stores them. An empty list is left out.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The entities that a document names, each with all its limits, and the scope of the document."""
+    """The entities and the throttled resources that a document names, each with all its limits or throttles, and the
+    scopes of the document.
+    """
 
     limits: Mapping[Entity, Limits]
     owns: Scope | None = None

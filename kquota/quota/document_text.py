@@ -339,8 +339,8 @@ def leaf(value: float | str) -> int | float | str:
 
 
 def _printable(document: str) -> str:
-    """Write each character that YAML or a terminal does not accept as a JSON escape. Line breaks and characters above
-    U+FFFF do not change.
+    """Replace each character that YAML or a terminal does not accept with a JSON escape. Line breaks and characters
+    above U+FFFF do not change.
     """
     return "".join(
         char if char.isprintable() or char == "\n" or ord(char) > 0xFFFF else f"\\u{ord(char):04x}" for char in document

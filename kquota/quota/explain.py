@@ -62,7 +62,9 @@ class Explanation:
     cluster: Capacity
     answers: tuple[KeyAnswer, ...]
     unresolved: tuple[str, ...]
-    """The host names that have an IP quota, because only brokers resolve them. Empty if `ip` is None."""
+    """The host names and the addresses with a scope that have an IP quota. kquota cannot compare them with `ip`. Empty
+    if `ip` is None.
+    """
 
 
 def explain(quotas: QuotasByEntity, cluster: Capacity, *, client: Client | None, ip: str | None = None) -> Explanation:

@@ -114,7 +114,7 @@ class Usage:
 
     def order(self) -> tuple[bool, float, float, str, str, str]:
         """Return the sort key for display: throttled buckets first, then the highest share of the limit, then the
-        highest use, then by name. An unknown share or use counts as 0.
+        highest use, then by key, user and client-id. An unknown share or use counts as 0.
         """
         bucket, worst = self.bucket, self.worst
         throttled, used = worst.order()

@@ -188,7 +188,8 @@ class Source:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key.
 
         Raises Invalid for anything else, for a merge key (`<<`), and for a repeated key if `unique` is set. Without
-        `unique`, the caller must call `refuse_repeated`, so that the keys of a long mapping are in memory only once.
+        `unique`, the caller must find repeated keys and call `refuse_repeated`, so that the keys of a long mapping are
+        in memory only once.
         """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):

@@ -42,7 +42,7 @@ class BrokerCourse:
     expected: float | None = None
     """The expected end, in seconds from the start of the run."""
     copied: int | None = None
-    """The bytes on the broker in the last reading with known bytes."""
+    """The copied bytes on the broker, in the last reading that has them."""
     ended: datetime | None = None
     """The time of the first reading in which all copies were complete. None if they are not known to be complete."""
 
@@ -151,10 +151,11 @@ def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Mom
 
 
 def throughput(readings: Sequence[CourseReading]) -> dict[datetime, float]:
-    """Return the bytes per second that arrived since the previous reading, by the time of each reading.
+    """Return the bytes per second that arrived since the previous reading with known bytes, by the time of each
+    reading.
 
-    The first reading, and readings without known bytes, have no throughput. Log truncation can make a copy smaller, so
-    a negative difference counts as 0.
+    Readings without known bytes, and the first one with known bytes, have no throughput. Log truncation can make a copy
+    smaller, so a negative difference counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
     return {

@@ -75,10 +75,10 @@ def carry_out(
     start last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds
     until these moves begin.
 
-    `report` receives messages about waiting partitions and the reasons to wait. While `hold_back` returns a reason, no
-    further wave is submitted. Before a later wave, `noted` adds readings to the run. Each wait for the next wave is
-    inside a `between` block, in which other processes may change the run. `wait` replaces the clock's sleep in this
-    block.
+    `report` receives messages: the number of waiting partitions, the reasons to wait, and the end of the run by another
+    kquota. While `hold_back` returns a reason, no further wave is submitted. Before a later wave, `noted` adds readings
+    to the run. Each wait for the next wave is inside a `between` block, in which other processes may change the run.
+    `wait` replaces the clock's sleep in this block.
 
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.

@@ -29,7 +29,8 @@ def check_names(plan: Plan, found: Snapshot) -> None:
 
 
 def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
-    """Raise Refused unless every broker that a new move needs is alive. `known` is the open run of these moves.
+    """Raise Refused unless every target broker of a new move is alive. `known` is the open run of these moves, and
+    changes only the message.
 
     Moves that are already submitted are not checked: if a broker died during a move, the other moves still continue.
     """

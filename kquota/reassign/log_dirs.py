@@ -25,7 +25,9 @@ NONE_ACTIVE: Final = "None of the specified partition moves are active."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The log dirs of one replica on its broker. A replica in an offline log dir has no place."""
+    """The log dirs of one replica on its broker. All fields are None if the broker does not
+    report the replica, for example because its log dir is offline.
+    """
 
     current: str | None = None
     """The log dir that holds the replica, or None."""
@@ -172,9 +174,10 @@ def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
 
 
 def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Return the brokers of the replicas, sorted. A throttle sets `LOG_DIR_RATE` on these brokers.
+    """Return the brokers of the replicas, sorted.
 
-    Kafka's tool sets the rate on every broker with a named log dir.
+    kquota sets `LOG_DIR_RATE` only on the brokers of replicas that must move. Kafka's tool sets it on every broker for
+    which the plan names a log dir.
     """
     return tuple(sorted({broker for _, broker in those}))
 

@@ -29,7 +29,9 @@ class Snapshot:
     running: Mapping[TopicPartition, PartitionReplicas]
     """All running moves of the cluster. Their leaders and in-sync replicas may be unknown."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """The id of each requested topic. Empty before Kafka 2.8, which has no topic ids."""
+    """The id of each requested topic, and over ZooKeeper of every topic. Empty before Kafka 2.8, which introduced topic
+    ids.
+    """
     not_begun: frozenset[TopicPartition] = frozenset()
     """Running moves that were submitted over ZooKeeper, but that the controller has not begun. Always empty over
     brokers, because there the controller itself accepts a move and begins it.

@@ -76,13 +76,13 @@ class Prepared:
     reading: LogDirReading | None = None
     """None if the plan names no log dirs, or if log dirs are ignored."""
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
-    """The list entries and rates of the first wave."""
+    """The list entries of the first wave, and the rates for all moves."""
     now: Mapping[Setting, str | None] = field(default_factory=dict)
     """The current values of the settings in `wanted`, or None for an unset setting."""
     changes: tuple[Change, ...] = ()
     """The first writes."""
     applied: Asked = field(default_factory=Asked)
-    """The options, without throttles that would have no effect on this plan."""
+    """The options, without throttles that would have no effect on this plan. The defaults if `run` is None."""
     notes: tuple[str, ...] = ()
 
 
@@ -91,10 +91,9 @@ def prepare(
 ) -> Prepared:
     """Return the prepared run after all checks. Writes nothing.
 
-    If brokers can show stale replicas, a new run waits until two readings show the same replicas. `dirs` is needed for
-    a plan that names log dirs. Without `dirs`, the log dirs are ignored. Raises Refused if a check fails, and
-    Unreachable if a broker does not report its log dirs or a setting cannot be read. Also raises the errors of the
-    ports.
+    If brokers can show stale replicas, kquota prepares a new run only after two readings show the same replicas.
+    Without `dirs`, the log dirs that the plan names are ignored. Raises Refused if a check fails, and Unreachable if a
+    broker does not report its log dirs or a setting cannot be read. Also raises the errors of the ports.
     """
     began = clock.monotonic()
     found = cluster.snapshot(plan.topics)
@@ -134,8 +133,8 @@ def prepare_again(
 ) -> Prepared:
     """Prepare a recorded run again, to its goal. Writes nothing. Raises the errors of `prepare`.
 
-    Deleted partitions, and topics that were recreated since the run began, are left out. `notes` of the result names
-    these topics. `force` and `sizes` are the same as in `Asked`.
+    Deleted partitions and topics, and topics that were recreated since the run began, are left out. `notes` of the
+    result names these topics. `force` and `sizes` are the same as in `Asked`.
     """
     found = cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}

@@ -6,7 +6,7 @@
 | hold | have taken and not yet restored. Several open runs can hold the same value |
 | restore | set the value of other clients again, unless another open run still holds the run's value |
 | pass on | leave a rate to another run that holds it, together with `prior` |
-| remove | delete list entries of a move that no run has recorded, so that their prior value is unknown |
+| remove | delete list entries of a move that no run has recorded. Their prior value is unknown |
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bo
 
 
 def assumed_values(run: Run) -> dict[Setting, str | None]:
-    """Return the values to assume for settings that cannot be read: the run's last value that differs from `prior`.
+    """Return the value to assume for each rate of `run`, because the rates of dead brokers cannot be read: the run's
+    last value that differs from `prior`.
 
     A later value that equals `prior` does not count, because the broker may have died before this value was written. If
     no value differs from `prior`, the result is `prior`.

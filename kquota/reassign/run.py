@@ -82,7 +82,7 @@ class Run:
     plan: Plan
     rollback: Plan
     rate: ByteRate | None
-    """The rate of all brokers without a rate in `broker_rates`. During a pause, the rate before the pause."""
+    """The value of every replication rate that is not in `broker_rates`. During a pause, the value before the pause."""
     taken: Mapping[Setting, Taken]
     """The throttle settings that the run has set or is about to set."""
     purpose: Purpose = Purpose.MOVE
@@ -121,7 +121,7 @@ class Run:
 
     @property
     def copy_rate(self) -> ByteRate | None:
-        """The follower rate of the brokers that have no rate in `broker_rates`, in bytes per second.
+        """The follower rate of the brokers whose follower rate is not in `broker_rates`, in bytes per second.
 
         It is `PAUSED_RATE` while the run is paused, otherwise `rate`. None means no throttle.
         """

@@ -104,11 +104,12 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid for text that is not a JSON document, and for values that need too much
-    memory. The message begins with `where`, then line and column if the error has a position.
+    """Parse a JSON document. Raises Invalid for text that is not a JSON document, for a single entry outside a list,
+    and for values that need too much memory. The message begins with `where`, then line and column if the error has a
+    position.
 
     `shorten` receives every object without repeated keys, inner objects first. For a valid entry, it returns a
-    replacement that needs less memory, and any other object unchanged. The outermost object has the key `root`, and
+    tuple, which needs less memory, and any other object unchanged. The outermost object has the key `root`, and
     must stay unchanged. After 100 other unchanged objects, kquota drops further ones to save memory.
     """
     if not text.strip():

@@ -85,9 +85,10 @@ def read(cluster: MoveCluster, wanted: WantedValues) -> dict[Setting, str | None
 
 
 def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, str | None]) -> Run:
-    """Write `wanted`, and return the recorded run. `now` has the current values.
+    """Write `wanted`, wait until reads show it, and return the recorded run. `now` has the current values.
 
-    If other clients write at the same time, kquota reads the values and merges again.
+    If other clients write at the same time, kquota reads the values and merges again. It also records new prior values
+    of other open runs, as `others_after` returns them.
 
     Raises Unwitnessed if the connection is lost during a write, Unknown if a write is uncertain or does not become
     visible in time, and Conflict if other clients write during each of `_ATTEMPTS` attempts. Also raises the other
@@ -131,8 +132,9 @@ def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = F
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
     A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
-    fewer and take effect at once. Without `close`, the run stays open, and holds only what is pending. Without
-    `certain`, kquota also writes current values again, because a read does not prove that the run's values are unset.
+    fewer and take effect at once. If something is pending, or without `close`, the run stays open, and holds only what
+    is pending. Without `certain`, kquota also writes current values again, because a read does not prove that the run's
+    values are unset.
     Give `certain` only if this process wrote all values itself and read them back. If a late write of a kquota that
     lost the lock may still arrive, this function waits until none can, and restores again. Raises the errors of the
     cluster and of the record.

@@ -47,7 +47,7 @@ class Verification:
     waiting: tuple[TopicPartition, ...] = ()
     """The partitions that are not submitted yet, for example because kquota was interrupted."""
     run: Run | None = None
-    """The run of this plan that was open when the verification began, or None."""
+    """The run of this plan that was open when the verification began. None if there was none, or with `preserve`."""
     unknown: Mapping[Setting, str] = field(default_factory=dict)
     """Throttles that stay set, with their values. They may belong to a run of another host that is not visible on this
     host, or to a run in `unreadable`.
@@ -91,8 +91,8 @@ def verify(
 
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
-    written. If no move is running anywhere, `clear_all` also removes every rate of every live broker and the lists of
-    the plan's topics, as Kafka's tool does. It then also removes the rates of dead brokers with replicas of these
+    written. If no move is running anywhere, `clear_all` also removes every throttle rate of every live broker and the
+    lists of the plan's topics, as Kafka's tool does, and the throttle rates of dead brokers with replicas of these
     topics. To be certain of the state, kquota may wait and read it several times. Raises the errors of the ports.
     """
     unfinished = () if preserve else runs.unfinished()
@@ -222,9 +222,9 @@ def _staying(
 ) -> dict[Setting, str]:
     """Return the throttles that stay set and that no recorded open run holds.
 
-    With `run`, only the rates of this run are considered. If it was not `crowded`, rates that have their prior values
-    again are left out. Without `run`, the replication rates of the live brokers and the throttled replica lists of the
-    plan's topics are considered.
+    With `run`, only the replication rates of this run are considered. If it was not `crowded`, rates that have their
+    prior values again are left out. Without `run`, the replication rates of the live brokers and the throttled replica
+    lists of the plan's topics are considered.
     """
     if run is None:
         settings = [

@@ -68,7 +68,7 @@ def wave(
 
     `now` has the lists of the topics that are throttled replica by replica, not with `*`. The other topics need no room
     in a list. `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a
-    single move may be larger. `sizes` are the known sizes of partitions.
+    single move may be larger. `sizes` are the known sizes of partitions in bytes.
     """
     rooms = {setting: _Room.of(text) for setting, text in now.items() if setting.is_list}
     load = MoveLoad(limits=limits)

@@ -91,11 +91,13 @@ class Sandbox:
         self.broker(broker_id).process.stop()
 
     def kill_broker(self, broker_id: int) -> None:
-        """Kill one broker immediately, as in a crash, and wait for its end. Raises Invalid for an unknown broker."""
+        """Kill one broker immediately, as in a crash, and wait at most 10 s for its end. Raises Invalid for an unknown
+        broker.
+        """
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker on its port, unless it is running. Return when it answers and sees all live brokers.
+        """Start one broker on its port, unless it is running. Return when it sees all live brokers and the controller.
 
         Raises Invalid for an unknown broker. Raises Refused if Java is missing, if a server ends, or if the broker is
         not ready in time. Raises Unreachable if missing jars cannot be downloaded.

@@ -70,10 +70,11 @@ class Story:
 
 
 def demo(story: Story) -> bool:
-    """Run the demo, and always remove its sandbox. Return False if Kafka's jars could not be downloaded, so that only
-    the part with ZooKeeper was possible.
+    """Run the demo. Return False if Kafka's jars could not be downloaded, so that only the part with ZooKeeper was
+    possible.
 
-    Raises KquotaError if a step fails, or if the predicted time is off by more than 15 %.
+    The sandbox is removed at the end, even if a step fails. If a server does not start, the servers are stopped, but
+    their logs are kept. Raises KquotaError if a step fails, or if the predicted time is off by more than 15 %.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
@@ -103,7 +104,6 @@ class _Cast:
     folder: Path
 
     def started(self, wanted: DemoCommand, *, stderr: int, show: bool = True) -> subprocess.Popen[str]:
-        """Start a command in the folder of the demo."""
         command = self.story.commands[wanted]
         if show:
             self.story.line(f"\n$ kquota {command}")

@@ -102,8 +102,8 @@ def kafka(version: str, tell: Tell) -> Path:
     """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
     A second kquota that needs the same folder waits for the download. The folder gets its name only when it is
-    complete. Raises Invalid for an unsupported version. A download raises Refused if PySpark or Java is missing, and
-    Unreachable if it fails.
+    complete. Raises Invalid for an unsupported version. A download raises Refused if PySpark or Java is missing or too
+    old, and Unreachable if it fails.
     """
     wanted = release(version)
     jars = [f'org="org.apache.kafka" name="kafka_2.13" rev="{version}"']

@@ -36,7 +36,7 @@ def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
 
 
 def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker]) -> None:
-    """Wait until each broker in `wanted` sees all live brokers and the controller.
+    """Wait until each broker in `wanted` sees the controller and every broker in `all_of_them`.
 
     Raises Refused if a server ends, or is not ready in time.
     """

@@ -100,7 +100,7 @@ def free_ports(count: int) -> list[int]:
     """Return `count` different, unused loopback ports. Raises Refused if there are not enough.
 
     A server listens only after some seconds, and another kquota may look for ports before then. Each process therefore
-    reserves its own blocks of ports.
+    reserves its own blocks of ports until it ends, and never gets a port twice.
     """
     found: list[int] = []
     first = os.getpid() * _EACH % len(_PORTS)

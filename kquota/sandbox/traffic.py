@@ -65,10 +65,10 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
 
 
 def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
-    """Write `size` bytes, evenly over the partitions, at full speed.
+    """Write `size` bytes, rounded down to whole records, evenly over the partitions, at full speed.
 
-    `tell` receives the share of the records that are queued, from 0 to 1, after every 500 records. At the end, waits at
-    most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
+    `tell` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end, waits
+    at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}

@@ -108,9 +108,9 @@ def lists_first(changes: Iterable[Change]) -> tuple[tuple[Change, ...], tuple[Ch
 def needed(wanted: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> tuple[Change, ...]:
     """Return the changes that add the wanted list entries and set the wanted rates, in the order of `wanted`.
 
-    Settings that already have the wanted entries or rate need no change. Other entries of a list stay. `now` has the
-    current value of each setting, or None if the setting is unset. Raises Refused for a list that would be longer than
-    a broker can store.
+    Settings that already have the wanted rate, the wanted entries or `*` need no change. Other entries of a list stay,
+    unless the wanted entry is `*`. `now` has the current value of each setting, or None if the setting is unset. Raises
+    Refused for a list that would be longer than a broker can store.
     """
     changes = []
     for setting, values in wanted.items():

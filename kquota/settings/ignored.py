@@ -63,8 +63,8 @@ def _must_fit(key: str, text: str) -> None:
 def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return warnings about parts of a change that may be a mistake.
 
-    Raises Refused for values that this release stores and ignores. `release` is None if it is unknown. The only warning
-    about an unknown release is for a throttle rate in the broker default.
+    Raises Refused for values that this release stores and ignores. If `release` is None (unknown), nothing is refused,
+    and a throttle rate in the broker default causes a warning.
     """
     warned = []
     rates = [key for key in THROTTLE_RATES if key in change.add]

@@ -1,7 +1,7 @@
 """The quota arithmetic of a broker: when it accepts a request, and for how long it delays a client. A program needs
 only the names in `__all__`.
 
-The code is pure. Time is an argument, in ms.
+The code reads no clock and no file. Time is an argument, in ms.
 """
 
 from kquota.simulate.answer import Deploy, Flow, deploy, flow, rate_within

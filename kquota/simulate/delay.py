@@ -115,7 +115,7 @@ class Throughput:
     """The measured rate of the client."""
 
     def record(self, value: float, now: int) -> int:
-        """Count a request at `now`. Return how long the broker mutes the client, in ms (`throttle_time_ms`)."""
+        """Count the cost of a request at `now`. Return how long the broker mutes the client, in ms."""
         self.rate.record(value, now)
         observed, window_ms = self.rate.observed(now)
         delay = delay_ms(observed, self.bound, window_ms)

@@ -94,9 +94,10 @@ class SimulatedClient:
     """A client with one connection. It sends its requests in order: each when the request is due and the client is no
     longer muted.
 
-    Each request counts under every quota, and the longest wait applies, not the sum. A fetch that has to wait gets an
-    empty answer and does not count in the byte rate. A rejected topic spends no tokens. After the wait, the client
-    sends such a fetch or topic again.
+    Each request counts under the request percentage, and also under the mutation rate if it has mutations, otherwise
+    under the byte rate. The longer wait applies, not the sum. A fetch that has to wait gets an empty answer and does
+    not count in the byte rate. Rejected mutations spend no tokens. After the wait, the client sends such a request
+    again.
     """
 
     quotas: Quotas

@@ -14,7 +14,9 @@ from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-"""The columns. `ms` and at least one of the next three columns are required. The other columns are optional."""
+"""The columns. A CSV header must have `ms` and at least one of the next three columns. A JSON row needs only `ms`. All
+other columns are optional.
+"""
 WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _WHOLE: Final = re.compile(WHOLE)

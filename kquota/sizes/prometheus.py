@@ -39,8 +39,8 @@ def is_answer(found: object) -> bool:
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
-    If a broker has several series, each must have another `topic`, and no other label may differ. The series without
-    this label is the total of the broker. If there is no total, the result is the sum of the topics.
+    If a broker has several series, they must differ in `topic`, and in no other label. The series without this label
+    is the total of the broker. If there is no total, the result is the sum of the topics.
 
     Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, and for series of a
     broker that break the rule above. Also raises Invalid for a counter, for an invalid rate, and for a series whose

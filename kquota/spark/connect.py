@@ -23,7 +23,8 @@ _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOT
 
 @contextlib.contextmanager
 def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[], SparkSession]]:
-    """Yield a function that connects, and that sets `options` for its session. The session ends with the block.
+    """Yield a function that connects, and that sets `options` and the operator's settings for its session. The session
+    ends with the block. In the block, the environment lacks Spark's variables that could redirect the connection.
 
     Raises Refused if the client is not installed. The function raises Unreachable if the server does not answer, and
     Invalid if the address is invalid, or if the server rejects the connection or a setting.

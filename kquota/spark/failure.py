@@ -124,7 +124,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def cause(text: str) -> str:
     """Return the error of a Python worker, otherwise the innermost "Caused by" of a stack trace, otherwise the first
-    line.
+    line. For blank text, return `no reason was reported`.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]

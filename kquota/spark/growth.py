@@ -67,7 +67,9 @@ def spanned(reader: Reader, spans: Iterable[Span]) -> DataFrame:
 
 
 def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
-    """Return each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null."""
+    """Return each row with the span of its snapshot, and with `bad`: the reason why it is invalid, or null. If `future`
+    is null, it becomes false.
+    """
     whole = is_replica()
     for name in ("start_offset", "local_start_offset", "end_offset"):
         whole = whole & F.coalesce(F.col(name) >= 0, F.lit(True))
@@ -110,8 +112,9 @@ def rolled(reader: Reader, listing: Listing, table: str) -> DataFrame:
 def with_growth(rows: DataFrame, before: DataFrame | None) -> DataFrame:
     """Return the table of replicas: `rows` of snapshots with the columns of `spanned`, each with its growth.
 
-    `before` has the previous snapshot of each cluster, in the columns of this table. The growth follows
-    `sizes.growth.grown`. An additional column, `twice`, marks a replica that is listed twice in its snapshot.
+    `before` has the last rolled snapshot of each cluster, in the columns of this table. The growth follows
+    `sizes.growth.grown`, and is null for copies between log dirs (`future`). An additional column, `twice`, marks a
+    replica that is listed twice in its snapshot.
     """
     every = rows.select("cluster", "time", "before", "seconds", *FACTS, F.lit(True).alias("new"))
     if before is not None:

@@ -55,7 +55,7 @@ class History:
     def by_broker(self, window: float | None = None) -> dict[BrokerId, BytesIn]:
         """Return the mean and the percentiles of the write rate of the partitions that each broker leads.
 
-        Brokers with an unknown rate are left out.
+        Intervals with an unknown rate do not count. A broker that has only such intervals is left out.
 
         `window` is the same as in `by_partition`. The percentiles give each interval between two snapshots the same
         weight, and are unknown for fewer than `ENOUGH` intervals. The result is empty for a single snapshot.

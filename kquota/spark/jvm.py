@@ -108,7 +108,7 @@ class Jvm:
         self._process.kill()
 
     def must_exit(self, seconds: float) -> None:
-        """Wait for the JVM to end normally, which is slow.
+        """Tell the JVM to end normally, and wait for its end, which is slow.
 
         Raises Refused if the JVM takes longer than `seconds`, or ends with a code other than 0.
         """

@@ -61,8 +61,8 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
     """Return the DataFrame of a plan that only Spark reads. Invalid entries raise no error here, but in
     `estimate.measure`.
 
-    Raises Invalid for unreadable Parquet, and for Parquet without the column `topic`, `partition` or `replicas`. Raises
-    Refused as `Reader.parquet` does.
+    Raises the errors of `Reader.parquet` and `Reader.json_lines`. Also raises Invalid for Parquet without the column
+    `topic`, `partition` or `replicas`.
     """
     if plan.parquet:
         found = reader.parquet(plan.files, plan.name)

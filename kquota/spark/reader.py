@@ -46,7 +46,7 @@ class Reader:
 
     def lines(self, files: Files) -> DataFrame:
         """Return every line of text files, gzipped or not, as `value`. `file` is the name of a link in `Files.names`,
-        or a path in `Files.elsewhere`.
+        or the path of a file elsewhere.
 
         Raises Invalid as `uploaded` does, if local files must be sent.
         """

@@ -104,7 +104,8 @@ def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned
 
     Nothing may import PySpark before `Start.session` returns, because the circular imports of PySpark fail if two
     threads run them at once. The end of the block ends everything, including a session that is not ready. All files are
-    in the folder `scratch`.
+    in the folder `scratch`. After a block that ends without an error, a local engine without an archive calls
+    `archive.build_later`.
 
     Raises Refused if Spark, Java or the client of Spark Connect is missing, or if a JVM that creates an archive does
     not end normally. Raises Invalid for an invalid address of a master, and Unreachable if no master answers.

@@ -63,9 +63,9 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     """Return the rows of the output of kafka-log-dirs. Lines that do not begin with `{` are skipped.
 
-    The output reports only broker, log dir, topic, partition, size and `future` (KIP-113), so all other columns of
-    `ROW` are null. The name of a topic can contain dashes, so the partition is the number after the last dash. Raises
-    the same errors as `Reader.lines`.
+    Of the columns of `ROW`, the output reports only `broker`, `log_dir`, `topic`, `partition`, `size` and `future`
+    (KIP-113), so the others are null. The name of a topic can contain dashes, so the partition is the number after the
+    last dash. Raises the same errors as `Reader.lines`.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
     parsed = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})

@@ -33,7 +33,7 @@ class TraceFiles:
     names: tuple[str, ...] = ()
     """The columns of CSV files. Empty for JSON lines."""
     header: str | None = None
-    """The first line of CSV files. None means JSON lines."""
+    """The first line of CSV files that is not blank. None means JSON lines."""
 
     def text_size(self) -> int:
         """Return the approximate size of the uncompressed text in bytes."""

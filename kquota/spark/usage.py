@@ -122,7 +122,7 @@ class UsageJob:
 def opened(reader: Reader, listing: Listing, files: Files, since: str) -> UsageJob:
     """Return the job that reads the listing of one cluster, starting with the day `since`.
 
-    `files` has the waiting snapshots of the listing. Raises the same errors as `Reader.batches`.
+    `files` has the waiting snapshots of the listing. Raises the errors of `Reader.batches` and `readings`.
     """
     frames = []
     if listing.rolled:

@@ -1,6 +1,6 @@
 """The rules of `doctor`, in the order of the findings: throttles that are left over, have no effect or are wrong.
 
-The module also selects the values that `doctor --fix` can remove, and records when they were first seen.
+The module also selects the values that `doctor --fix` can remove, and determines when each was first seen.
 """
 
 from __future__ import annotations

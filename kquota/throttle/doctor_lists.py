@@ -70,7 +70,9 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
 
 
 def without_move(standing: Standing) -> Iterator[Finding]:
-    """Report entries of partitions that are not moving, except the entries that `caught_up` reports."""
+    """Report entries of existing replicas whose partition is not moving, except `*` and the entries that `caught_up`
+    reports.
+    """
     yield from _of_entries(
         standing,
         _is_idle,

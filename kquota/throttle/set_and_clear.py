@@ -118,8 +118,8 @@ def adjust(
     Dead brokers keep their rates, and do not delay the change, because the other brokers need their new rates now.
 
     A pause changes only the follower rates, because these limit only copies. A leader rate also limits a replica of a
-    listed partition that falls out of sync (KIP-352), and such a replica must catch up even while the run is paused.
-    `reason` explains the change in the report of the run.
+    listed partition that falls out of sync (KIP-542), and such a replica must catch up even while the run is paused.
+    The run also records the change, with `reason`, for its report.
 
     Raises Refused for a run without a rate, Unreachable if no rate can be read, and the errors of `enforce`.
     """
@@ -160,7 +160,8 @@ def rates_of(run: Run) -> WantedValues:
 
 
 def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Restoration:
-    """Restore the throttle of each run that is still open. A run stays open while one of its settings is pending.
+    """Restore the throttle of each run that is still open, and end the run. A run stays open while one of its settings
+    is pending.
 
     Waits until reads show the restored values. Raises Busy if another kquota has taken over the lock, Unreachable if
     the cluster does not answer, and Refused if the cluster refuses a request or a record cannot be read or written.
@@ -211,7 +212,7 @@ class BrokerRecovery:
     """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored."""
 
     run: Run | None
-    """The run that holds the throttle, or None if no run holds it."""
+    """The run of this throttle, or None if there is none."""
     behind: tuple[TopicPartition, ...]
     """The partitions of the out-of-sync replicas."""
     changes: tuple[Change, ...] = ()

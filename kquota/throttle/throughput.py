@@ -44,7 +44,9 @@ class MeasuredFlow:
     seconds: float
     """The seconds between the two readings."""
     leader: Mapping[BrokerId, float | None]
-    """LeaderReplicationThrottledRate of each broker: the rate at which it sends listed replicas."""
+    """LeaderReplicationThrottledRate of each broker: the rate at which it sends partitions that it leads as a listed
+    replica.
+    """
     follower: Mapping[BrokerId, float | None]
     """FollowerReplicationThrottledRate of each broker: the rate at which it fetches listed replicas."""
     lag: Mapping[BrokerId, int | None]

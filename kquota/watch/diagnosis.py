@@ -1,4 +1,4 @@
-"""Compares successive readings, and finds the symptoms of moves without progress. `cli` describes the symptoms."""
+"""Compares successive readings, and finds the symptoms of the watched moves. `cli` describes the symptoms."""
 
 from __future__ import annotations
 

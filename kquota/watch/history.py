@@ -386,7 +386,7 @@ def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None
 
 
 def _caught(reading: WatchReading, behind: Iterable[ReplicaId]) -> list[ReplicaId]:
-    """Return the replicas that are not moving, but are throttled while they are out of sync (KIP-352)."""
+    """Return the replicas that are not moving, but are throttled while they are out of sync."""
     return [
         (name, broker)
         for name, broker in behind

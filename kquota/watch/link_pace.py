@@ -39,10 +39,9 @@ def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
     unknown.
 
     A throttled end passes its throttle rate, or less if its copies received less than the throttles permitted
-    (`_shares`).
-    An end with the throttle of a paused run passes nothing. The throttle of a leader does not delay its follower
-    traffic, so this traffic is subtracted first. A destination without a throttle passes what it received while it had
-    running copies (`_received`).
+    (`_shares`). An end with the throttle of a paused run passes nothing. The throttle of a leader does not delay its
+    follower traffic, so this traffic is subtracted first. A destination without a throttle passes what it received
+    while it had running copies (`_received`).
     """
     since = _pace_window(history)
     if since is None:

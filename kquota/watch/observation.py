@@ -122,8 +122,8 @@ class MoveWatch:
         return self._look(every_topic=False)
 
     def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
-        """Return the readings of a run so far, for its record: the bytes over time, and the copies to each broker. Both
-        are empty if no reading had this run.
+        """Return the readings of a run so far (see `thinned`), and the copies to each broker, for the record of the
+        run. Both are empty if no reading had this run.
         """
         return self._readings.get(run, ()), self._copies.get(run, {}).values()
 

@@ -1,4 +1,4 @@
-"""The symptoms of a move without progress, with the values from which `cli` writes the text for operators.
+"""The symptoms of watched moves, with the values from which `cli` writes the text for operators.
 
 `run` is the id of the move's run, or None if no run is recorded here. `left` are the missing bytes, or None if they are
 unknown. `first` is one of the partitions.
@@ -134,7 +134,7 @@ class IdleLogDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtReplica:
-    """A replica that is not moving, but is throttled while it is out of sync (KIP-352).
+    """A replica that is not moving, but is throttled while it is out of sync.
 
     `more` is the number of further replicas in this state.
     """

@@ -45,9 +45,11 @@ class DestinationView:
     throughput: float | None
     """The bytes that arrive per second, measured over about one quota window."""
     throttle: int | None
-    """The follower rate of the broker. Also None if the rate is unset, or if no copy is in a follower list."""
+    """The follower rate of the broker. Also None if the rate is unset, or if no unfinished copy is in a follower
+    list.
+    """
     throttled: bool | None
-    """Whether a throttle rate limits the copies."""
+    """True if the follower rate limits unfinished copies. None if the rate is unknown."""
     seconds_left: float | None
     """The time until the last copy ends, including copies of later waves (see `forecast.seconds_left`). Also None if
     the copies make no progress.
@@ -100,7 +102,7 @@ class WatchedMoveView:
 
     @property
     def ended(self) -> bool:
-        """True if no partition is moving or still to be submitted, and no replica is moving between log dirs."""
+        """True if `moving`, `waiting` and `log_dirs` are 0."""
         return not self.moving and not self.waiting and not self.log_dirs
 
     @property

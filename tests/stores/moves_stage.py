@@ -34,7 +34,6 @@ from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_R
 from tests.waiting import PATIENCE, until
 
 RECORD = 10_000
-"""A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _CONTROLLED_SECONDS = 15.0
 _AT_ONCE_SECONDS = 1.0
 _CLIENTS = 3

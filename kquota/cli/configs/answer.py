@@ -165,7 +165,7 @@ def _config(entry: Entry) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConfigs(Answer):
-    """Configs of resources."""
+    """The configs of the resources that the operator selected."""
 
     HEADER = ("type", "name", "key", "value", "source", "sensitive")
     INDENT = 2
@@ -270,7 +270,7 @@ def _named(entity: Entity | Resource) -> Mapping[str, str | int | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Answer):
-    """The values that a write would send. The value of a secret is None."""
+    """The values that a write would set (None for a secret), and the keys that it would delete."""
 
     HEADER = ("entity", "operation", "key", "value")
 

@@ -22,7 +22,7 @@ _FORMAT: Final = (
 
 
 def pairs(text: str) -> Mapping[str, str]:
-    """Parse the value of --add-config. Brackets protect commas and are removed. `k=` sets an empty value.
+    """Parse the value of --add-config. Brackets protect `,` and `=`, and are removed. `k=` sets an empty value.
 
     >>> pairs("a=1,b=[x,y=z],c=")
     {'a': '1', 'b': 'x,y=z', 'c': ''}

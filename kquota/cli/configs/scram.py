@@ -1,6 +1,6 @@
 """`kquota configs` for SCRAM credentials: the credentials to set, the password, and the write.
 
-No error in this module repeats a value, because it may be a password.
+No error in this module repeats the text of a credential, because it may contain a password.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def credential(mechanism: str, text: str, option: str) -> tuple[int, str | None]
 def alter(
     at: world.Where, entities: Named, asked: ScramRequest, password_file: Path | None, *, dry_run: bool
 ) -> AlteredQuotas | Unwritten:
-    """Write the credentials and wait until they are visible. If no file has the password, ask for it on the terminal.
+    """Set and delete the credentials, and wait until the change is visible. If a credential is set and no file has the
+    password, ask for it on the terminal.
 
     A dry run writes nothing and asks for no password. Raises Invalid if there is no usable password, and Refused if
     this connection cannot write credentials. Raises Unreachable if the cluster does not answer, and Unseen if the

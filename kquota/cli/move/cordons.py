@@ -1,4 +1,4 @@
-"""Cordoned log dirs in `move plan` and `move estimate`: the notes on stderr, and the JSON key `cordoned`."""
+"""Cordoned log dirs in `move plan` and `move estimate`: the notes, and the JSON key `cordoned`."""
 
 from __future__ import annotations
 

@@ -57,10 +57,11 @@ class LeadersElected(Part):
 
 
 def elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
-    """Elect the preferred leaders of the plan's partitions, in batches of at most `size`. Waits between two batches
-    until the cluster is healthy (see `BatchRules.settle`).
+    """Elect the preferred leaders of the plan's partitions that need an election, in batches of at most `size`.
 
-    A KquotaError is not raised. Its message becomes the `error` of the result.
+    After each batch except the last, waits until the cluster is as healthy as before and shows the new leaders, and
+    stops if this takes longer than `BatchRules.settle`. The `error` of the result has the reason. It also has the
+    message of a KquotaError, which is not raised.
     """
     results, rules, wrong = ElectionResults(), BatchRules(size=size), None
     try:

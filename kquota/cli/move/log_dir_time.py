@@ -69,7 +69,8 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
 def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
     """Yield a line with the expected time of one broker's copies. The line begins with `heading`.
 
-    If the time is unknown or the copies never end, the line says so and gives the reason.
+    If no throttle is known or the copies never end, the line gives the reason instead. If the write rate is unknown,
+    the line has the time without writes.
     """
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")

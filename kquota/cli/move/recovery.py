@@ -43,7 +43,7 @@ class RunRecovered(Part):
     outcome: Verified | WouldExecute = spread()
     """The verification of the run, or the answer of a dry run."""
     elections: LeadersElected | None = None
-    """The leader elections. None without `--elect-leaders`, in a dry run, and if a replica is not back yet."""
+    """The leader elections. None without `--elect-leaders`, in a dry run, and unless all replicas are back."""
     aborting: bool = hidden()
 
     @property
@@ -68,7 +68,8 @@ class Recovered(Answer):
 
 
 def resume(options: ResumeOptions) -> Recovered:
-    """Continue the selected runs, by default all open runs. A dry run only returns the changes.
+    """Continue the selected runs, by default all open runs, until all moves are submitted. A dry run only returns the
+    changes.
 
     Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
     terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
@@ -79,7 +80,8 @@ def resume(options: ResumeOptions) -> Recovered:
 
 
 def abort(options: AbortOptions) -> Recovered:
-    """Undo the selected run, by default the only open run. A dry run only returns the changes.
+    """Undo the selected run, by default the only open run. Returns when all moves back are submitted. A dry run only
+    returns the changes. With `--elect-leaders`, also elects the preferred leaders if all replicas are already back.
 
     Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
     with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises

@@ -78,7 +78,9 @@ class OpenRun:
 
     @property
     def described(self) -> str:
-        """The state as text. For an ended run, it says why the run is still open."""
+        """The state as text. If the move has ended, the text says whether the throttle is still set or only the run is
+        still open.
+        """
         ended = self.state is RunState.ENDED and not self.of.held
         return "the move has ended, but the run is still open" if ended else self.state.value
 
@@ -118,8 +120,8 @@ class OpenRuns(Answer):
     def needs(self) -> Iterator[str]:
         """Yield a warning with the next command for each ended run, and for each run with moves that are not submitted.
 
-        Yield nothing while another command holds the lock. A run with moves that are not submitted gets no warning
-        while its command runs on this host, because the run is only between two waves.
+        Yield nothing while another command holds the lock, or for a run that is being undone. A run with moves that are
+        not submitted gets no warning while its command runs on this host, because the run is only between two waves.
         """
         for one in () if self.writer is not None else self.runs:
             run = one.of

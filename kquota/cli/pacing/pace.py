@@ -179,7 +179,7 @@ class DuePace:
     runs: Runs
     clock: Clock
     changed: float | None = None
-    """The monotonic time of the last change in seconds, or None if there was no change."""
+    """The monotonic time of the last change or failed attempt, in seconds. None before the first one."""
     interval: float = 5.0
 
     def after(self, found: Observed) -> None:

@@ -127,8 +127,8 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: LimitValue) -> str:
-    """Format a value exactly, for people. A byte rate of 1000 or more that has no unit is followed by the rounded rate.
-    None becomes `not set`.
+    """Format a value exactly, for people. A whole byte rate of 1000 or more without a unit is followed by the rounded
+    rate. None becomes `not set`.
     """
     if value is None:
         return "not set"

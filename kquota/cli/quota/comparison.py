@@ -53,8 +53,8 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
     for a name that is easily confused with a default.
 
     Raises Invalid for a format that kquota does not read, and for a document that cannot be read or is not valid.
-    Raises Invalid for an IP entity that is neither an address nor a resolvable host. Raises Invalid for `prune` with
-    the format of another tool or without `owns:` in the document.
+    Raises Invalid for an IP entity that has limits and is neither an address nor a resolvable host. Raises Invalid for
+    `prune` with the format of another tool or without `owns:` in the document.
     """
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")

@@ -43,7 +43,7 @@ class QuotaFindingShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(Answer):
-    """Mistakes, and limits without effect."""
+    """Mistakes in the quotas, and limits without effect."""
 
     HEADER = ("rule", *COLUMNS, "key", "value", "what", "why", "do", "commands")
     INDENT = 2

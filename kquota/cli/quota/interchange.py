@@ -29,7 +29,7 @@ READERS: Final[Mapping[QuotaFormat, Callable[[str, str], Document]]] = {
 def exported(document: Document, form: QuotaFormat) -> Lines:
     """Return the document in the format of another tool.
 
-    A quota that the format cannot hold causes a warning and exit code 8.
+    Each quota that the format cannot hold, or that kquota could not read, causes a warning and exit code 8.
     """
     found = WRITERS[form](document)
     return Lines(

@@ -47,8 +47,8 @@ _PIPED: Final = "QUOTAS.yaml"
 def export(options: ExportOptions) -> Answer:
     """Export all quotas, with warnings about unreadable quotas and about quotas that the format cannot hold.
 
-    The exit code is 8 if the format of another tool cannot hold a quota, otherwise 0. Raises Invalid for options that
-    do not apply to such a format. Raises Unreachable if the cluster does not answer.
+    The exit code is 8 if a document for another tool does not contain every quota, otherwise 0. Raises Invalid for
+    options that do not apply to such a format. Raises Unreachable if the cluster does not answer.
     """
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:
@@ -85,7 +85,8 @@ def apply(options: ApplyOptions) -> Answer:
     """Apply the document, or only return the changes with --dry-run. The exit code is 1 if an entity was not changed or
     may not have been changed.
 
-    Raises Refused if the change does not have the hash of --change, or is not confirmed. Raises Invalid for an invalid
+    Raises Refused if the change does not have the hash of --change or is not confirmed, and if the cluster refuses the
+    first request to change quotas. Raises Invalid for an invalid
     hash, and if there is no terminal for the confirmation. Raises Conflict if the quotas changed before the
     confirmation. Also raises the errors of `read`, `opened`, `compare` and `warn_of`.
     """
@@ -130,7 +131,7 @@ def _diff_command(options: ApplyOptions) -> str:
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """Ask for confirmation.
+    """Show the change on stderr, and ask for confirmation.
 
     Raises Refused if the operator does not confirm, and Conflict if the quotas changed before the confirmation.
     """

@@ -84,8 +84,8 @@ EXEMPT: Final = (
 
 
 def reasons(explained: Explanation) -> Iterator[str]:
-    """Yield the client or the IP address, a headline for each key, and warnings about brokers. Then yield the reason
-    for each key, the clients that share its limit, and its levels.
+    """Yield the client and the IP address (if given), a headline for each key, and warnings about brokers. Then yield,
+    for each key with a limit or an exception, the reason, the clients that share the limit, and the levels.
 
     Sentences are wrapped at `WIDTH` columns. The table of the levels is not wrapped.
     """

@@ -37,10 +37,8 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """The exit code: 1 if the state is unknown, replicas are not those of the plan, or a move never started.
-
-        Otherwise, it is 8 if moves are running, a throttle is or may still be set, or the check was read-only.
-        Otherwise, it is 0.
+        """The exit code: 1 if the state is unknown, or if `Verified.code` is 1. Otherwise, it is 8 if `Verified.code`
+        is 8 or the check was read-only. Otherwise, it is 0.
         """
         if self.verified is None:
             return FAILED

@@ -44,7 +44,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
             preserve=options.preserve_throttles,
             timeout=timeout,
         )
-    remarked = remarks.of_cancellation(done, options.reassignment_json_file)
+    remarked = remarks.of_cancellation(done, options.reassignment_json_file, preserved=options.preserve_throttles)
     return cancelled(done, (*remarks.of_missing(what), *remarked))
 
 

@@ -76,7 +76,7 @@ class WouldExecute(Answer):
     changes: tuple[Change, ...]
     """The throttle settings that would change."""
     moves: Mapping[TopicPartition, Replicas] = key(form=placed)
-    """The moves of the first wave."""
+    """The moves of the first wave that are not running yet."""
     log_dirs: Mapping[ReplicaId, str] = key(form=replica_texts)
     """The moves between log dirs."""
     later: int
@@ -127,7 +127,7 @@ class Executed(Answer):
     """The answer of `--execute`, printed like kafka-reassign-partitions, but without an empty list of started moves."""
 
     run: str | None
-    """The id of the run, or None if every partition was in place."""
+    """The id of the run, or None if every replica was in place."""
     record: str | None
     """The place where the run is recorded, or None without a run."""
     throttle: ByteRate | None

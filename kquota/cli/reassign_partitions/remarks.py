@@ -69,12 +69,13 @@ def _verify(plan: Path | None) -> str:
     return f"Run {suggested(f'reassign-partitions --verify --reassignment-json-file {shlex.quote(file)}')}"
 
 
-def of_cancellation(done: Cancellation, plan: Path | None = None) -> Iterator[str]:
+def of_cancellation(done: Cancellation, plan: Path | None = None, *, preserved: bool = False) -> Iterator[str]:
     """Yield the lines after `--cancel`: errors about log dirs, restored values, and partitions that were not
-    changed.
+    changed. `preserved` means that `--preserve-throttles` was given.
     """
     found = done.verification
-    again = suggested(f"reassign-partitions --cancel --reassignment-json-file {plan_argument(plan)}")
+    kept = " --preserve-throttles" if preserved else ""
+    again = suggested(f"reassign-partitions --cancel --reassignment-json-file {plan_argument(plan)}{kept}")
     yield from of_log_dirs(done.log_dirs, "cancelled", f"Run {again}")
     yield from _of_restored(found, _verify(plan))
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:

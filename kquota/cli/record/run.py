@@ -49,8 +49,8 @@ class RecordShared(Answer):
 
 
 def share(options: ShareOptions) -> RecordShared:
-    """Create the topic, or check an existing topic, and record the open runs of this host in the topic. A dry run only
-    checks.
+    """Create the topic, or check an existing topic, and record the open runs of this host in the topic. On a cluster
+    with ZooKeeper, also write the znode that names the topic. A dry run only checks.
 
     Raises Invalid for --record none, and Refused if the cluster cannot have a record. Raises Busy while another command
     writes to the record. Raises Incomplete if kquota created the topic but cannot use the topic. Raises Unreachable if
@@ -165,7 +165,7 @@ class RecordUnshared(Answer):
     marker: bool
     """True if kquota deleted the znode that names the topic."""
     forgotten: bool = hidden()
-    """True if this host used the topic."""
+    """True if kquota removed the name of the topic from the state folder of this host."""
     ended_runs: int = hidden()
     """The number of ended runs in the topic."""
 

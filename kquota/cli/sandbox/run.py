@@ -84,7 +84,6 @@ def status(options: SandboxStatusOptions) -> Sandboxes:
 
 
 def _addresses(found: Sandbox) -> str:
-    """Return the servers and their addresses as text."""
     kafka = f"Kafka {found.kafka} on {found.bootstrap}" if found.kafka else ""
     zookeeper = f"ZooKeeper on {found.zookeeper}" if found.zookeeper else ""
     metrics = f"metrics on {found.metrics}" if found.metrics else ""
@@ -100,8 +99,10 @@ class StartedSandbox(Sandboxes):
 
 
 def up(options: UpOptions) -> StartedSandbox:
-    """Start a sandbox. Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property. Also
-    raises the errors of `cluster.up`.
+    """Start a sandbox, after a download if necessary, and wait until its servers answer.
+
+    Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property. Also raises the errors of
+    `cluster.up`.
     """
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
     if options.zookeeper_only and any(value is not None for value in of_kafka):

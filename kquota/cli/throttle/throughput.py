@@ -8,7 +8,7 @@ from typing import Final
 from kquota.cli import clock
 from kquota.cli.contract import say, worded
 from kquota.cli.suggestion import suggested
-from kquota.errors import Unreachable
+from kquota.errors import Refused, Unreachable
 from kquota.list_text import few, named_brokers
 from kquota.measure import human_rate
 from kquota.terms import BrokerId
@@ -24,7 +24,8 @@ _NAMED: Final = 3
 def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | None:
     """Return the throughput of replicas in throttled replica lists, or None if there is no list or `seconds` is 0.
 
-    The measurement takes `seconds`. If kquota cannot measure, print the reason on stderr and return None.
+    The measurement takes `seconds`. Over ZooKeeper, or if a broker does not answer or answers with an error, print the
+    reason on stderr and return None.
     """
     if not standing.lists or not seconds:
         return None
@@ -34,7 +35,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
     say(f"measuring throughput for {seconds:g} s ...")
     try:
         return actions.sample(ports, standing, seconds, clock.SystemClock())
-    except Unreachable as error:
+    except (Refused, Unreachable) as error:
         say(f"warning: throughput is unknown: {worded(error)}")
         return None
 

@@ -63,8 +63,8 @@ class DescribedTopic(NamedTuple):
 
 
 def _partition(p: Partition) -> JsonObject:
-    """Return a partition. `leader` is null if it has no leader. `elr` and `last_known_elr` are null before Kafka 4.0,
-    because older brokers do not report them.
+    """Return a partition. `leader` is null if it has no leader. `elr` and `last_known_elr` are null unless every broker
+    runs Kafka 4.0 or newer, because older brokers do not report them.
     """
     return {
         "partition": p.number,

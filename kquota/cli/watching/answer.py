@@ -28,7 +28,9 @@ _LEFT: Final = (ThrottleLeft, RunOpen)
 
 
 def _move(move: WatchedMoveView) -> JsonObject:
-    """Return one move in bytes, bytes per second and seconds. null means unknown, never 0."""
+    """Return one move in bytes, bytes per second and seconds. A value that is unknown or does not exist is null,
+    never 0.
+    """
     return {
         "run": move.run,
         "partitions": move.partitions,
@@ -82,7 +84,8 @@ def _broker(one: WatchedBroker) -> JsonObject:
 class MovesWatched(Answer):
     """One reading of the watched moves. With `lines`, the text is plain lines for a log, otherwise a table.
 
-    `plan` is the file of the plan for suggested commands. None means that the moves were not selected by a plan.
+    `plan` is the file of the plan for suggested commands. None means that no plan was given, or that its file cannot be
+    read again.
     """
 
     time: datetime
@@ -154,7 +157,6 @@ class MovesWatched(Answer):
 
 
 def _progress(move: WatchedMoveView) -> str:
-    """Return the progress as text: the partitions in each state, and the time left with its drift."""
     parts = [f"{move.done:,} of {counted(move.partitions, 'partition')} done"]
     if move.elsewhere:
         parts.append(f"{move.elsewhere} ended elsewhere")
@@ -182,7 +184,6 @@ def _limit(to: DestinationView) -> str:
 
 
 def _lag(one: WatchedBroker) -> str:
-    """Return `SumReplicaLag` and its trend as text."""
     how = "" if one.trend is None or not one.lag else f" {one.trend.value}"
     return f"{count_or_unknown(one.lag)}{how}"
 

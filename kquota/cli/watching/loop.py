@@ -22,7 +22,7 @@ class Looking(Protocol):
     """A watch of moves, for example `MoveWatch` or `PacedWatch`."""
 
     def look(self) -> Observed:
-        """Read the cluster once. Raises Unreachable if the cluster does not answer."""
+        """Return a new reading of the cluster. Raises Unreachable if the cluster does not answer."""
         ...
 
 
@@ -38,8 +38,8 @@ def readings(
     unseen: tuple[str, ...] = (),
     restores: bool = False,
 ) -> Generator[MovesWatched]:
-    """Yield an answer for each reading. On a terminal, each reading replaces the text of the previous reading, so only
-    the last answer is yielded.
+    """Yield an answer for each reading. For text on a terminal, each reading replaces the text of the previous reading,
+    so only the last answer is yielded.
 
     With `once`, there is one reading, and a failure raises Unreachable. Without `once`, readings begin at least
     `interval` seconds apart, until the moves have ended, and a failure causes only a warning. `plan` is the plan's file

@@ -228,8 +228,9 @@ def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
 
 
 def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
-    """Return the command that raises the log dir throttle of a run, or of a broker for an unknown move, to ten times
-    its rate, but at least to `_LOG_DIR_RATE`.
+    """Return the command that raises the log dir throttle to ten times its rate, but at least to `_LOG_DIR_RATE`.
+
+    The command sets the throttle for the plan of the move, or for the broker if the move is unknown.
     """
     rate = exact_rate(ByteRate(max(_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
     if named == MoveNamed(run=None, plan=None):

@@ -71,7 +71,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(net, **settings)
 
     def muted(self, node_id: int | None) -> float:
-        """Return the seconds for which this node, or every node (None), throttles this client."""
+        """Return the seconds for which this node, or every node (None), still throttles this client."""
         nodes = [known.node_id for known in self.cluster.brokers()] if node_id is None else [node_id]
         end = min((self._mute_ends.get(node, 0.0) for node in nodes), default=0.0)
         return max(0.0, end - time.monotonic())

@@ -51,10 +51,10 @@ _SHOW: Final[Mapping[ResourceKind, NextStep]] = {
 class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
-    kquota asks each broker for its own configs and loggers. For all other configs, kquota always asks the same broker.
-    Once this broker has shown a new value, it never shows the previous value again, but another broker may. If the
-    broker stops answering, kquota asks the next one, and does not return to the earlier broker while another broker
-    answers.
+    kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the live broker with the
+    lowest id, because a broker that has shown a new value never shows the previous value again, but another broker may.
+    If this broker does not answer, kquota asks the next one, and does not return to the earlier broker while another
+    broker answers.
     """
 
     _NO_READER: ClassVar[str] = "no broker answers. Check that the brokers are running"
@@ -117,7 +117,7 @@ class WireConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Send incremental changes, so that the brokers change only the given keys.
 
-        Before all changes except those of log levels, check that there is an active controller. Raises Unreachable if
+        First checks that there is an active controller, unless all changes are of log levels. Raises Unreachable if
         there is none, and Busy if another kquota has taken over the lock.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it

@@ -157,7 +157,7 @@ class Wire:
         return {broker.id: broker for broker in sorted(found)}
 
     def version(self) -> tuple[int, ...]:
-        """Return the release of the connected broker, for example (3, 9), as the broker's API versions show it.
+        """Return the release of the broker that answered first, for example (3, 9), as its API versions show it.
 
         The broker may be newer, but is never older.
         """
@@ -262,7 +262,7 @@ class Wire:
                 # The next attempt goes to another broker, because kafka-python avoids this broker for a while.
 
     def muted(self, broker: BrokerId | None) -> float:
-        """Return the seconds for which `broker`, or every broker (None), throttles this client (KIP-219)."""
+        """Return the seconds for which `broker`, or every broker (None), still throttles this client (KIP-219)."""
         return self._manager.muted(broker)
 
     def ask_each(

@@ -71,7 +71,9 @@ class ControllerManager(Manager):
         self.cluster.attach(self)
 
     def unanswered(self, error: Exception) -> None:
-        """Record why the controllers are unknown. End the bootstrap if the port is not that of a controller."""
+        """Record why the controllers are unknown. End the bootstrap if the port is not that of a controller, or the
+        controller is older than Kafka 3.7.
+        """
         other = isinstance(
             error,
             (
@@ -103,8 +105,8 @@ def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
     None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer report the
-    addresses of the quorum, and the active controller comes first. For older brokers, kquota reads the addresses in the
-    configuration of one broker.
+    addresses of the quorum, and the active controller comes first. If they are not reported, kquota reads the addresses
+    in the configuration of one broker.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None

@@ -1,4 +1,6 @@
-"""The Elections port on the Admin API: metadata and ElectLeaders (KIP-460), since Kafka 2.4."""
+"""The Elections port on the Admin API, since Kafka 2.4: metadata, reassignments (KIP-455) and ElectLeaders
+(KIP-460).
+"""
 
 from __future__ import annotations
 

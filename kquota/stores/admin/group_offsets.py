@@ -25,7 +25,8 @@ _LISTED_SECONDS: Final = 60.0
 """The time in seconds after which kquota looks up the groups and leaders again."""
 _SECONDS: Final = 8.0
 """The time limit in seconds for listing the groups and reading their commits, and again for reading the ends. Throttle
-time can extend it. Listing takes at most `HUNG_SECONDS`, so that a broker that hangs leaves time for the commits.
+time, and reading the metadata of brokers and leaders, can extend it. ListGroups takes at most `HUNG_SECONDS`, so that a
+broker that hangs leaves time for the commits.
 """
 _LONGEST_GAP: Final = 5.0
 """The maximum time in seconds for reading commits and ends. After a longer time, the two do not fit together,

@@ -24,8 +24,8 @@ _AT_ONCE: Final = 500
 """The maximum number of records that one call takes from librdkafka."""
 _MOST_RECORD: Final = 50_000
 _RECORDS_A_FETCH: Final = 8
-"""The number of records in a fetch. Each batch has only one record, because a client cannot use a batch that a fetch
-contains only in part.
+"""The maximum number of records in a fetch from one partition. Each batch has only one record, because a client cannot
+use a batch that a fetch contains only in part.
 """
 _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
@@ -118,7 +118,8 @@ class RdkafkaClient:
         bytes.
 
         Raises Refused if the client has sent more than the load's `most_bytes`, or brokers reject the client. Raises
-        Unreachable for any other failure and, with `most`, if the meter ends first.
+        Unreachable for the other errors of `_FATAL`, for a record that times out and, with `most`, if the meter ends
+        first.
         """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)

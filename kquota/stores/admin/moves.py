@@ -81,8 +81,8 @@ class WireMoves(WireSettings):
         )
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit all moves with one request, after cancelling some running moves if necessary. On a ZooKeeper cluster,
-        only the controller accepts these requests.
+        """Submit the moves with one request, after cancelling some running moves if necessary. A move is not submitted
+        if its cancellation was refused. On a ZooKeeper cluster, only the controller accepts these requests.
 
         A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
         replicas if the new target removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both

@@ -54,7 +54,8 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
         """`topics` are encoded by `offsets_of` with the same timestamp. `replica_id` is `CONSUMER` or
         `DEBUGGING_REPLICA`.
 
-        With `committed`, `LATEST` means the last stable offset, which is before the first open transaction (KIP-98).
+        For `CONSUMER`, `LATEST` means the high watermark or, with `committed`, the last stable offset: the offset at
+        which the first open transaction begins, or the high watermark if no transaction is open (KIP-98).
         """
         super().__init__(replica_id=replica_id, min_version=_SINCE.get(timestamp, _OLDEST))
         self._topics = topics
@@ -86,6 +87,6 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
 
 
 def offsets_of(topic: str, partitions: Sequence[int], timestamp: int) -> bytes:
-    """Return the bytes of one topic of a request, with these partitions and this timestamp."""
+    """Encode one topic of a request, with these partitions and this timestamp."""
     entries = b"".join([_REQUEST_ENTRY.pack(number, -1, timestamp, 0) for number in partitions])
     return written_text(topic) + compact_length(len(partitions)) + entries + NO_TAGS

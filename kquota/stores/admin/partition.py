@@ -1,4 +1,4 @@
-"""Requests with a deadline to the leader of a topic's only partition: Metadata, ListOffsets, Fetch and Produce."""
+"""Requests with a deadline for a topic's only partition: Metadata, ListOffsets, Fetch and Produce."""
 
 from __future__ import annotations
 
@@ -116,7 +116,10 @@ class Produced:
 
     @property
     def refused(self) -> bool:
-        """True if the broker refused the batch, and another attempt cannot help. False without an answer."""
+        """True if the broker refused the batch, and another attempt cannot help.
+
+        False without an answer, and after `OUT_OF_ORDER` and `DUPLICATE`.
+        """
         return self.code not in (None, 0, OUT_OF_ORDER, DUPLICATE, *_PASSING)
 
 
@@ -260,7 +263,7 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Wait a moment, and ask for the leader once. If no broker answers, returns without an error.
+        """Wait a moment, and ask one broker for the leader. Returns without an error if the broker does not answer.
 
         Raises Unreachable with `reason` at the deadline. Raises Refused and Forbidden like `_look`.
         """

@@ -50,7 +50,8 @@ class TopicStates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStates:
-    """An answer to Metadata. `cluster` is kafka-python's MetadataResponse with the brokers and the controller only.
+    """An answer to Metadata. `cluster` is kafka-python's MetadataResponse with the brokers, the cluster id and the
+    controller, but without topics.
 
     `throttle_time_ms` is the time that the client must wait (KIP-219).
     """
@@ -82,7 +83,7 @@ class PartitionStatesRequest(OwnAnswer, MetadataRequest, init=False):  # type: i
 
 
 def _cluster(data: bytes) -> tuple[Any, int]:
-    """Return the brokers and the controller, and the position of the topics."""
+    """Return the answer without its topics, and the position of the topics."""
     (throttled,) = INT32.unpack_from(data)
     count, at = compact(data, INT32.size)
     brokers = []

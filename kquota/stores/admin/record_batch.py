@@ -44,7 +44,7 @@ class Batch:
     ours: bool
     """True if a kquota process wrote the batch."""
     base_sequence: int
-    """The sequence of the first record, or -1 in a format without sequences."""
+    """The sequence of the first record, or -1 if the batch has no sequences."""
     last_sequence: int
     nonce: bytes | None = None
     """The random bytes that identify the append that wrote the batch."""

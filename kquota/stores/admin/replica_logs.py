@@ -1,4 +1,4 @@
-"""The LogReader port on the Admin API: DescribeLogDirs (KIP-113, KIP-827) and ListOffsets, once for each broker.
+"""The LogReader port on the Admin API: at most one DescribeLogDirs (KIP-113, KIP-827) and one ListOffsets per broker.
 
 The answers to DescribeLogDirs have entries of one size, so one `struct` decodes a whole entry.
 """

@@ -20,7 +20,7 @@ _RECORD: Final = b"x" * 100
 _TIMEOUT_MS: Final = 30_000
 """The default `request.timeout.ms` of Kafka's producer. A write without an answer fails after this time."""
 _MOST_UNANSWERED: Final = 50
-"""A partition with this many unanswered writes gets no more writes."""
+"""A partition with this many unanswered writes gets no more writes until one of them is answered or fails."""
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _SETTINGS: Final = {
     "acks": "all",

@@ -54,7 +54,7 @@ class LogTopic:
     replicas: int
     """The lowest replication factor of a partition, or 0 without partitions."""
     configs: Mapping[str, str] | None = None
-    """The configs that kquota sets on a new topic (`_CONFIGS`), or None if this user may not read them."""
+    """The topic's values for the keys in `_CONFIGS`, or None if this user may not read them."""
 
 
 def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
@@ -89,7 +89,8 @@ def delete(wire: Wire, name: str) -> None:
     - Forbidden: this user lacks a permission on the topic.
     - Refused: the topic does not exist, or the brokers refused the request for another reason.
     - QuotaViolatedException: a mutation quota rejected the request.
-    - Unreachable: the request was not sent.
+    - Unreachable: the request was not sent. On a ZooKeeper cluster, also if the controller does not answer after the
+      deletion.
     - Unknown: the topic may have been deleted, or its name is still in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")

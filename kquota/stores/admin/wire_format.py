@@ -290,8 +290,8 @@ _MOST_REPLICAS: Final = 16
 
 
 def printed_id(topic_id: UUID | None) -> str | None:
-    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros give None. Brokers before 2.8 send
-    zeros.
+    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros, which mean no id (before Kafka
+    2.8), give None.
 
     >>> printed_id(UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'

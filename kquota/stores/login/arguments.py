@@ -1,4 +1,4 @@
-"""The arguments of a login: their names in errors, and the login to ZooKeeper."""
+"""The names of a login's arguments in errors, warnings about the files of a login, and the login to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHOWN: Final = 12
 
 
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
-    """Call `tell` with a warning if users other than the owner can read or change the file.
+    """Call `tell` with a warning if users other than the owner have any permission on the file.
 
     The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
     """
@@ -46,7 +46,8 @@ def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:
-    """Return the keys in one string for a message. The string names at most `_SHOWN` of them.
+    """Return the keys in one string for a message, sorted. The string names at most `_SHOWN` of them. `found` has the
+    value of each key.
 
     Keys without a value, and keys that do not look like a property, are only counted. In a file of another kind, such
     keys may be secrets.

@@ -77,7 +77,9 @@ def section(path: Path, name: str, option: str) -> Login | None:
 
 
 def file_in(java_options: str) -> Path | None:
-    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options, or None if the option is missing."""
+    """Return the file of `-Djava.security.auth.login.config=FILE` in JVM options, or None if the option is missing or
+    empty.
+    """
     named = java_property(java_options, "java.security.auth.login.config")
     return Path(named.removeprefix("=").removeprefix("file:")) if named else None
 

@@ -1,6 +1,7 @@
 """Translates the login to a cluster into settings of kafka-python.
 
-Import `stores.admin` before this module. Otherwise, kafka-python imports all its packages.
+Import `stores.admin` before this module. Otherwise, kafka-python also imports its consumer, its producer and its admin
+client, which kquota does not use.
 """
 
 from __future__ import annotations

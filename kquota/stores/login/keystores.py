@@ -75,7 +75,8 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
     """Return the certificates of the trust store in PEM, or None without a trust store.
 
     `found` are the properties, and `prefix` is the beginning of the relevant ones, for example `ssl.`. Raises Invalid
-    for an unusable store. The message names the file and the property.
+    for a store that cannot be read or contains no certificate. The message names the file and the property. A damaged
+    certificate in PEM raises no error here, but when the store is loaded.
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:
@@ -98,8 +99,8 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | None:
     """Return the source of the client's own certificate and key, or None without a key store.
 
-    Does not decrypt the key. Raises Invalid if the file cannot be read or does not have the format of a key store, or
-    if only one of chain and key is given.
+    PEM in the properties takes precedence over a file. Does not decrypt the key. Raises Invalid if the file cannot be
+    read, if its format is unsupported or is not the one in `keystore.type`, or if only one of chain and key is given.
     """
     key, chain = found.get(f"{prefix}keystore.key"), found.get(f"{prefix}keystore.certificate.chain")
     key_password = found.get(f"{prefix}key.password")

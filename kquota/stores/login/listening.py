@@ -1,4 +1,4 @@
-"""Checks whether a server accepts connections, and whether a server uses TLS.
+"""Parses addresses, and checks whether a server accepts connections, and whether a server uses TLS.
 
 The first check takes place before a client library begins a long wait. This module also explains a failed TLS
 handshake to an operator.
@@ -32,8 +32,8 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
     """Return the addresses (host:port), beginning with the first one that accepts a connection.
 
     The addresses before that one come last. `what` is the kind of server, for messages. All attempts together take
-    about `deadline` seconds at most. Raises Unreachable with the reason for each address if none of them accepts a
-    connection. Raises Invalid like `addresses`.
+    about `deadline` seconds at most, but longer if a host name has several IP addresses. Raises Unreachable with the
+    reason for each address if none of them accepts a connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
@@ -139,7 +139,8 @@ def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
     """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use that server.
 
-    Waits about 4 seconds at most for each connection, and sends no data after the handshake.
+    For each server, waits about 4 seconds at most for the connection, and again for the handshake. Sends no data after
+    the handshake.
     """
     return any(_answers(host, port) for host, port in servers[:_PROBED])
 

@@ -39,7 +39,7 @@ TUNING: Final = {
     "send.buffer.bytes": -1,
     "receive.buffer.bytes": -1,
 }
-"""The integer properties that kquota supports, each with its minimum."""
+"""The integer properties that kquota supports with every security protocol, each with its minimum."""
 _LONGEST_MS: Final = 2**31 - 1
 _NEVER_IDLE: Final = ("connections.max.idle.ms", "-1")
 """With this value, Kafka's clients never close an idle connection. kquota uses `_LONGEST_MS` (24 days) instead, because
@@ -119,7 +119,7 @@ class Security:
 
     @property
     def user(self) -> str | None:
-        """The user that brokers derive from this login, or None if only brokers know this user.
+        """The user that brokers derive from this login, or None for `SSL`, a token or a ticket.
 
         Only the broker knows the rules that turn the name of a certificate, a token or a ticket into a principal.
         """

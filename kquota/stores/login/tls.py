@@ -35,8 +35,8 @@ class Tls:
 def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
     """Return the TLS settings from the properties that begin with `prefix`.
 
-    Raises Invalid for an unsupported value or an unusable store. The message names the file and the property. `tell` is
-    called with each warning for the operator.
+    Raises the errors of `keystores.trusted` and `keystores.identity`, and Invalid for an unsupported value. The message
+    names the file and the property. `tell` is called with each warning for the operator.
     """
     named = found.get(f"{prefix}enabled.protocols", "")
     protocols = [protocol.strip() for protocol in named.split(",") if protocol.strip()] or PROTOCOLS
@@ -70,7 +70,8 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
     """Return an SSL context with these settings. kquota writes no decrypted key to disk.
 
-    Raises Invalid for a store that cannot be used. The message begins with `where`.
+    Raises Invalid for a store that cannot be used. The message begins with `where`. Raises OSError if the file of the
+    key store can no longer be read.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion[wanted.protocols[0].replace(".", "_")]

@@ -82,7 +82,7 @@ def pieces(url: str, largest: int, seconds: float) -> Iterator[bytes]:
     """Yield the body of the answer to a GET request for an http or https URL, in pieces.
 
     Raises NoAnswer if the request fails, or if the answer has more than `largest` bytes, ends early, or takes more than
-    `seconds`.
+    `seconds`. This time includes the time that the caller takes between the pieces.
     """
     with _Watch(seconds) as watch, ExitStack() as stack:
         try:

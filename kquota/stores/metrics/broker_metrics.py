@@ -57,9 +57,9 @@ class BrokerMetrics:
     throttle_ms: Mapping[PackedBucket, float]
     tokens: Mapping[PackedBucket, float]
     queue_ms: float | None
-    """The 99th percentile of the time in the controller's event queue."""
+    """The 99th percentile of the time in the controller's event queue, in milliseconds."""
     produce_ms: float | None = None
-    """The 99th percentile of the total time of produce requests."""
+    """The 99th percentile of the total time of produce requests, in milliseconds."""
     unread: int = 0
     """The number of lines with a relevant metric that are not in the text format."""
 
@@ -147,7 +147,7 @@ def _plain(name: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Resolve the backslash escapes of a text. Prometheus's text format and the names of JMX have the same escapes."""
+    """Resolve the backslash escapes in a quoted name of JMX: a newline for `n`, otherwise the escaped character."""
     if "\\" not in text:
         return text
     return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text)

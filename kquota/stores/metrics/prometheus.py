@@ -55,7 +55,7 @@ class PrometheusServer:
 def server(text: str, named: str) -> PrometheusServer:
     """Parse the URL of a Prometheus server. The query of the URL has the labels that select the series.
 
-    Raises Invalid if the text is no http or https URL, if it contains a login, or if a label name is not valid. The
+    Raises Invalid if the text is not an http or https URL, if it contains a login, or if a label name is not valid. The
     message begins with `named`, the name of the option.
     """
     answers.must_be_url(text, named, _EXAMPLE)
@@ -92,8 +92,8 @@ def history(
     """Yield the time (UTC) and the metrics of all brokers for every step from `begin` to `end` that has samples, the
     earliest first.
 
-    Sends one request for each hour, or for each step that is longer, when its values are needed. Raises Unreachable if
-    there is no valid answer, and Invalid if a broker is listed twice.
+    Each request covers at most one hour, or one step if the step is longer, and is sent when its values are needed.
+    Raises Unreachable if there is no valid answer, and Invalid if a broker is listed twice.
     """
     while begin <= end:
         last = min(end, begin + max(_AT_ONCE - step, timedelta()))

@@ -60,7 +60,7 @@ class Choice:
     cautious: bool = False
     """True if the command removes settings that no run needs, so that it must not miss runs in ZooKeeper."""
     waiting: Callable[[str], None] | None = None
-    """The function that `TopicRecord` calls before it waits for the lock."""
+    """The function that `TopicRecord` calls before it waits for the lock. None makes it raise Busy instead."""
 
     @property
     def topic(self) -> str:
@@ -72,13 +72,13 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     """Return the record in the topic if the topic exists, or in the znodes if this host has open runs there.
 
     Otherwise, and for `NONE` or a topic that this user may not see, returns `Unshared`. A command that only reads also
-    gets `Unshared` if it cannot reach the znodes. With `cautious`, `Unshared` is `hidden` if ZooKeeper may have open or
-    unreadable runs. `znodes` opens a session with the ZooKeeper in its argument. If the command writes, this host
-    remembers the topic.
+    gets `Unshared` if it cannot reach the znodes. `Unshared` is `hidden` for a topic that this user may not see and,
+    with `cautious`, if ZooKeeper may have open or unreadable runs. `znodes` opens a session with the ZooKeeper in its
+    argument. If the command writes, this host remembers the topic.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
     raises Refused if the record that this host has used is missing or cannot be read. Also raises the errors of
-    `topic_log.find` other than Forbidden and, with `cautious`, those of `zookeeper_of`.
+    `RunFiles.every`, of `topic_log.find` other than Forbidden and, with `cautious`, of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -102,7 +102,8 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     connects to the brokers.
 
     Like `over_brokers`, returns `Unshared` for `NONE` and for a topic that this user may not see. Raises Refused if the
-    marker is not valid or does not name the chosen topic, and if its topic does not exist or cannot be read.
+    marker is not valid, if the operator chose a topic that no marker names, and if the topic of the marker does not
+    exist or cannot be read.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
@@ -211,7 +212,8 @@ class DoubleFence:
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
         """Hold the lock in ZooKeeper until the context ends. The caller must already hold the lock of the topic.
 
-        Raises Busy if another process holds the lock in ZooKeeper, or has taken over one of the two locks.
+        Raises Busy like `ZnodeLock.hold`. After an error that a lost session can cause, also raises Busy if another
+        process has taken over the lock of the topic.
         """
         with self._lock.hold(doing, take_over=take_over):
             try:

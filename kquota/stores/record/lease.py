@@ -98,8 +98,8 @@ class Sighting:
         self._since = 0.0
 
     def unchanged(self, mark: str) -> float:
-        """Return the seconds since this host first saw the lock with this `mark`. Stores a new mark, and returns
-        0.0.
+        """Return the seconds since this host first saw the lock with this `mark`. If the mark is new to this host,
+        stores it and returns 0.0.
         """
         moment = self._clock.seconds()
         if mark != self._mark:

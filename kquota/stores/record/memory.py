@@ -43,8 +43,8 @@ class RecordMemory:
         return Remembered()
 
     def keep(self, remembered: Remembered) -> None:
-        """Replace the stored values. Ignores a failed write, because `RunFiles` later reports a folder that is not
-        writable.
+        """Replace the stored values if they have changed. Creates the folder if it is missing. Ignores a failed write,
+        because `RunFiles` later reports a folder that is not writable.
         """
         if remembered == self.recall():
             return

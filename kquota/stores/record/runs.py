@@ -25,8 +25,8 @@ class PastRuns:
 class RecordedRuns:
     """The runs of one cluster. Every write goes first to the journal, and then to the shared record.
 
-    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read, is missing from
-    the record, or was continued elsewhere.
+    Implements `kquota.reassign.port.Runs`. `warned` is called once for each run that cannot be read in the record, is
+    missing from the record, or was continued elsewhere.
     """
 
     def __init__(self, files: RunFiles, shared: Shared, warned: Callable[[str], None] = lambda _: None) -> None:
@@ -40,11 +40,13 @@ class RecordedRuns:
     @contextmanager
     def hold(self, doing: str, *, take_over: bool = False) -> Iterator[None]:
         """Hold the lock of the journals of this host and the lock of the record, so that no other kquota writes.
+        Without a shared record, kquota can still write on other hosts.
 
         Also sends newer versions from the journals to the record, and marks runs in the journals as ended if they have
         ended in the record. With `take_over`, takes the lock of the record even from a holder that may be alive. Raises
-        Busy, which names the holder, if a lock is held or another kquota takes over. Raises Refused if a journal or
-        the record cannot be read or written, and Unreachable or Unknown if the cluster does not answer.
+        Busy, which names the holder, if a lock is held or another kquota takes over. After a takeover, the journals get
+        back the versions that were last sent. Raises Refused if a journal or the record cannot be read or written, and
+        Unreachable or Unknown if the cluster does not answer.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
             self._before_unsent.clear()

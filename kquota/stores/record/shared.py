@@ -45,7 +45,9 @@ class Shared(Protocol):
         """
 
     def writer(self) -> Holder | None:
-        """Return the holder of the lock at the last reading, or None if the lock was free or its holder has ended."""
+        """Return the holder of the lock at the last reading. Returns None if the lock was free or unreadable, or if its
+        holder has ended.
+        """
 
     def must_hold(self) -> None:
         """Call this just before each write to the cluster.

@@ -53,7 +53,7 @@ class Condition:
     weak: Sequence[str] = ()
     """The problems that can make the topic lose or refuse records."""
     writer: str | None = None
-    """The holder of the lock, or None if the lock is free or its holder has ended."""
+    """The holder of the lock, or None if the lock is free or unreadable, or its holder has ended."""
     open_runs: Sequence[str] | None = None
     """The ids of the open runs, sorted."""
     ended_runs: int | None = None
@@ -127,9 +127,9 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Returns the runs of the cluster. If the plan creates the topic, raises the errors of `topic_setup.create`, and
-        Incomplete if an error follows the creation. If the plan creates no topic, raises Busy while another command
-        writes, and Refused if the topic no longer exists.
+        Also stores the topic in `RecordMemory`. Returns the runs of the cluster. If the plan creates the topic, raises
+        the errors of `topic_setup.create`, and Incomplete if an error follows the creation. If the plan creates no
+        topic, raises Busy while another command writes, and Refused if the topic no longer exists.
         """
         if wanted.setup is None:
             return _used(self, wanted)
@@ -143,7 +143,8 @@ class Sharing:
     def condition(self) -> Condition | None:
         """Return the state of the record, or None if its topic does not exist.
 
-        Raises the errors of `topic_setup.describe`, for example Forbidden if this user cannot see the topic.
+        Raises the errors of `topic_setup.describe` and `topic_log.find`, for example Forbidden if this user cannot see
+        the topic.
         """
         found = topic_setup.describe(self.wire, self.topic)
         if found is None:
@@ -179,7 +180,7 @@ class Sharing:
         A dry run only returns the objects that it would remove. Raises Refused if a run is open or cannot be read, or
         if the caller did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any
         other host. Raises Incomplete if it deleted the topic, but not the marker. Also raises the errors of
-        `topic_setup.delete`.
+        `topic_log.find` and `topic_setup.delete`.
         """
         _must_have_both(self)
         log = topic_log.find(self.wire, self.topic)

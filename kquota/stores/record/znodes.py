@@ -29,7 +29,9 @@ LOCK: Final = "/kquota/lock"
 _RUNS: Final = "/kquota/runs"
 _PARTS: Final = "/kquota/parts"
 _TRIES: Final = 4
-"""Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time."""
+"""Attempts to take the lock. An attempt fails if another process takes or releases the lock at the same time, or if
+`/kquota` is missing and must first be created.
+"""
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
 _ENDED: Final = 20

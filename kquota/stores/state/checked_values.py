@@ -124,7 +124,7 @@ class Codec(NamedTuple):
 
 
 def optional(codec: Codec) -> Codec:
-    """Return a codec that also accepts None, which JSON writes as null."""
+    """Return a codec that also accepts None, which JSON writes as null. It has the default `key` and `if_any`."""
     return Codec(
         lambda value: None if value is None else codec.write(value),
         lambda value: None if value is None else codec.read(value),
@@ -157,7 +157,9 @@ class Fields(Generic[_T]):
         }
 
     def of(self, document: Any) -> _T:
-        """Return the value that `written` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+        """Return the value that `written` wrote. For anything else, raises KeyError, TypeError or the error of a codec,
+        usually ValueError.
+        """
         found = {
             name: codec.read(document[key])
             for name, (key, codec) in self._codecs.items()

@@ -1,4 +1,6 @@
-"""Named clusters: `config.toml` has the address of each cluster and the paths of its login files, but no secrets."""
+"""Named clusters: `config.toml` has options for each cluster, such as its address and the paths of its login files, but
+no secrets.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
 
 class CompletionFile:
     """The names of one cluster, in a file that only its owner can read. The shells look for this file in
-    `$XDG_CACHE_HOME/kquota/completion`.
+    `$XDG_CACHE_HOME/kquota/completion`, by default `~/.cache/kquota/completion`.
 
     `named` are the values of the options in `cli.connection.REACHING`, in the same order. An option that is not set is
     an empty string. No method raises an error if the file cannot be read or written, because completions also work

@@ -55,7 +55,8 @@ class SightingsFile:
     def keep(self, sightings: Sightings) -> None:
         """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest.
 
-        At the next check, the leftovers that were not stored count as new. Raises Refused if the file cannot be
+        At the next check, the leftovers that were not stored count as new. Creates the folder if it is missing. Raises
+        Refused if the file cannot be
         written.
         """
         found = sorted(

@@ -232,7 +232,8 @@ def safe(cluster_id: str) -> str:
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`, completely or not at all. Returns the path of the file.
 
-    `lines` have no newlines. Creates `directory` if it is missing. Raises Invalid if `directory` cannot be created, and
+    `lines` have no newlines. Creates `directory` if it is missing, and removes partial files of killed processes that
+    are more than a day old. Raises Invalid if `directory` cannot be created, and
     Refused if the file exists or cannot be written.
     """
     try:

@@ -58,7 +58,7 @@ class Log(Protocol):
         The first call returns all items.
 
         Raises Unreachable if the brokers do not answer before a deadline, Forbidden if this user may not see the topic,
-        and Refused if the topic was deleted or created again.
+        and Refused if the topic was deleted or created again, or has a damaged batch.
         """
 
     def seen(self) -> Sequence[Item]:
@@ -71,13 +71,14 @@ class Log(Protocol):
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
         When this method returns, the entries are in the log on all in-sync replicas. By default, Kafka accepts a batch
-        of about 900 kB. Raises:
+        of about 1 MB. Raises:
 
         - Stale: another host appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.
         - Unreachable: no broker accepted the batch in time, and nothing was appended.
         - Forbidden: this user may not see the topic.
-        - Refused: the topic was deleted or created again, or the batch is larger than the topic accepts.
+        - Refused: the topic was deleted or created again, its last records were deleted, it has a damaged batch, or the
+          new batch is larger than the topic accepts.
         """
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:

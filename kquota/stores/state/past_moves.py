@@ -39,7 +39,9 @@ class PastMovesFile:
         return PastMoves(under_way=_all(document, "under_way", _UNDER_WAY), ended=_all(document, "ended", _ENDED))
 
     def keep(self, moves: PastMoves) -> None:
-        """Replace the stored moves. Raises Refused if `past_moves.json` cannot be written."""
+        """Replace the stored moves. Creates the folder if it is missing. Raises Refused if `past_moves.json` cannot be
+        written.
+        """
         kept = {"under_way": _UNDER_WAY.written_all(moves.under_way), "ended": _ENDED.written_all(moves.ended)}
         self._write("past_moves.json", kept)
 
@@ -50,7 +52,7 @@ class PastMovesFile:
     def keep_estimate(self, estimate: KeptEstimate) -> None:
         """Add an estimate, or replace the one for the same plan and throttle. Keeps the latest `_MOST_ESTIMATES`.
 
-        Raises Refused if `estimates.json` cannot be written.
+        Creates the folder if it is missing. Raises Refused if `estimates.json` cannot be written.
         """
         others = [e for e in self.estimates() if (e.plan, e.throttle) != (estimate.plan, estimate.throttle)]
         kept = _ESTIMATES.written_all([*others, estimate][-_MOST_ESTIMATES:])

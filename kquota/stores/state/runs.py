@@ -1,6 +1,6 @@
 """The journals of one host, and their lock: one file for each run, in a folder for each cluster.
 
-Data is on disk when a method returns.
+The data is on disk when `write` returns.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ class RunFiles:
         return found
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
-        """Append the changes of a run, or the whole run if it has no journal on this host. Returns the stamped run.
+        """Append the changes of a run, or the whole run if it has no journal on this host. Creates the folder if it is
+        missing. Returns the stamped run.
 
         The stamp has `version` and `record`: the id of the shared record to which this version is sent, or None. Raises
         Busy if something other than a journal has this path, or if the version is 1 and the run already has a journal.

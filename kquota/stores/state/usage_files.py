@@ -28,9 +28,9 @@ def add(
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`, completely or not at all.
 
     Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
-    For a reading without rows, writes no file and returns None and 0. Also removes partial files of killed processes,
-    if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a folder cannot
-    be created or read, and Refused if the file exists or cannot be written.
+    For a reading without rows, does nothing and returns None and 0. Otherwise also removes partial files of killed
+    processes, if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a
+    folder cannot be created or read, and Refused if the file exists or cannot be written.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:

@@ -1,4 +1,4 @@
-"""The Quotas port on ZooKeeper (KIP-55, KIP-124, KIP-612): the znode of each entity, and the client quotas in it."""
+"""The Principals port on ZooKeeper: client quotas (KIP-55, KIP-124, KIP-612) and SCRAM credentials in entity znodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _NO_ROOM: Final = (
 
 
 class ZooKeeperQuotas:
-    """Client quotas in `/config/users`, `/config/clients` and `/config/ips`.
+    """Client quotas in `/config/users`, `/config/clients` and `/config/ips`, and SCRAM credentials in `/config/users`.
+    Implements `Principals`.
 
     `unreadable` is called on each read, with a note about every znode and value that kquota leaves out. Brokers
     cannot read these either, except znodes whose names Kafka would write differently.
@@ -113,7 +114,7 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each entity. An entity whose znode cannot be read is left out."""
+        """Return the config of each entity. An entity whose znode cannot be read is left out, with a note."""
         configs = {}
         for entity, path in paths.items():
             try:

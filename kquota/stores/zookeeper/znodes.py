@@ -141,7 +141,8 @@ class Znodes:
         """Change configs in one transaction.
 
         `edits` has a function for each entity (`users/alice`), which returns the new config for the old one. A config
-        that its function does not change is not written. The transaction also has the notifications. Each write
+        that its function does not change is not written. If none changes, no transaction is sent. The transaction also
+        has the notifications. Each write
         requires the version that was read. After a conflict, kquota waits briefly, and reads and edits everything
         again.
 

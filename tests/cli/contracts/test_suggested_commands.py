@@ -43,6 +43,7 @@ COMPOSED = ("throttle/doctor/answer.py", "watching/wording.py")
 SAMPLES = {
     "topics[0]": "orders",
     "plan_argument(plan)": "plan.json",
+    "kept": " --preserve-throttles",
     "found.run.id": "20260301T123000Z-6a6b28d658e6",
     "found.id": "20260301T123000Z-6a6b28d658e6",
     "run.id": "20260301T123000Z-6a6b28d658e6",

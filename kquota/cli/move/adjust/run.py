@@ -34,7 +34,8 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
     """Change the throttle of the selected run once or until the move ends, or pause or continue the run.
 
-    With `--deadline`, `--between` or `--protect`, yields the readings of the move. Otherwise, returns the changes.
+    With `--deadline`, `--between` or `--protect`, yields the readings of the move. Otherwise, returns the changes. With
+    `--even-finish`, first measures the copies for the time of `--interval`.
 
     Raises Invalid for an invalid value, for options that do not fit together, and if several runs are open but none is
     selected. Raises Refused if the run is not open, and if a check fails. Raises Busy if another kquota keeps the lock,
@@ -125,7 +126,7 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
-    """Pause or continue the run. A second pause changes no rate.
+    """Pause or continue the run.
 
     Raises Refused for `--continue` if the run is not paused, and Busy if another kquota holds the lock. Also raises the
     errors of `_open_run` and `set_and_clear.adjust`.

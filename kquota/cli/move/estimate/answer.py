@@ -207,7 +207,7 @@ class SizesUsed(Part):
     names: tuple[str, ...]
     """The given files and folders of the source. Empty for a live cluster."""
     health: Health = spread(_health)
-    """The brokers in the sizes, and the numbers of rows that were left out."""
+    """The cluster, time and brokers of the sizes, and the numbers of left-out rows and of offline log dirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +220,8 @@ class WriteRates(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> JsonObject:
-    """Return the JSON of the assumptions: the numbers of partitions with an assumed leader, with assumed in-sync
-    replicas, and with an assumed size.
+    """Return the JSON of the assumptions: the numbers of moving partitions with an assumed leader and with assumed
+    in-sync replicas, and of the plan's partitions with an assumed size.
 
     `sizes_named` has the first partitions with an assumed size. `empty_brokers` are the brokers that kquota assumes to
     be empty. On a `live` cluster, this list is empty, because each live broker reports its replicas.
@@ -237,7 +237,7 @@ def assumed(measured: Measured, *, live: bool) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Answer):
-    """One estimate."""
+    """The estimate of one move."""
 
     ASCII = True
 

@@ -173,11 +173,11 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
     """Gather the inputs, and write them as files in `scratch`. Prints notes and warnings.
 
     Sizes come from the named cluster, otherwise from `--log-dirs`, otherwise from the newest snapshot of the history.
-    Rates come from `--bytes-in`, otherwise from the history. Without both, kquota measures rates on the live cluster
-    for `sample` seconds.
+    Rates come from `--bytes-in`, otherwise from the history. On a live cluster, kquota measures rates for `sample`
+    seconds, unless a history or a rate for each broker with replicas is given.
 
-    Raises Invalid for two sources of sizes, for no source, and for an unusable source. Raises Refused for a plan that
-    does not fit the cluster, and Unreachable if a broker does not answer.
+    Raises Invalid for `--log-dirs` together with a live cluster, for no source, and for an unusable source. Raises
+    Refused for a JSON plan that does not fit the live cluster, and Unreachable if a broker does not answer.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:

@@ -42,7 +42,9 @@ class Calculated:
 
     measured: Measured
     bytes_in: Mapping[BrokerId, BytesIn]
-    """The known write rates of brokers with their percentiles, in bytes per second."""
+    """The write rates of brokers from the history and from `--bytes-in`, in bytes per second. Measured rates are not
+    included.
+    """
     running: MoveUnderWay | None = None
     """The running moves, or None if kquota does not know which moves are running."""
     within: tuple[LogDirWork, ...] = ()
@@ -62,11 +64,11 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Yield the job, and end the Spark that it started when the block ends.
+    """Yield the job. For a live cluster without a history, first start Spark, and end it when the block ends.
 
-    For a live cluster without a history, kquota takes the size of the plan as the size of the input, so Spark starts
-    while kquota reads the cluster. Otherwise, Spark starts later, when the size of all inputs is known. Raises the
-    errors of `session.starting`.
+    In this case, kquota takes the size of the plan as the size of the input, so that Spark starts while kquota reads
+    the cluster. Otherwise, `calculated` starts Spark, when the size of all inputs is known. Raises the errors of
+    `session.starting`.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -80,6 +82,8 @@ def calculated(
 ) -> Calculated:
     """Calculate the sums of a move. `split` divides the move into waves, and None means no waves. With `detailed`, also
     calculate the values that only a report shows.
+
+    Starts Spark unless `job` has already started it. Prints notes and, on a terminal, the progress.
 
     Raises Invalid for errors in the input that only Spark can find. Raises Refused if Spark is missing or cannot
     finish, or if the plan names dead brokers of a live cluster. Also raises Refused if a partition of the plan has

@@ -1,4 +1,4 @@
-"""The operator's limits for `move estimate`: a deadline, the network rate, and the share of this rate for a move."""
+"""The throttle and the limits for `move estimate`: a deadline, the network rate, and the move's share of this rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parts of an estimate's text: the sources of its numbers, KIP-73's terms, the shares of brokers, and the window."""
+"""Parts of an estimate's text: the sources of the write rates, the shares of brokers, the window, and KIP-73's terms.
+
+The text also has the disks and the waves of an outlook.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,8 @@ def why_late(verdict: MoveVerdict) -> str:
 
 
 def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
-    """Yield the answer for people: the expected time, whether the move can finish, its bottleneck, and its deadline.
+    """Yield the answer for people: the expected time and its 90 % band, whether the move can finish, its bottleneck,
+    and its deadline.
 
     Yields nothing if the move copies nothing.
     """

@@ -1,4 +1,6 @@
-"""The answer of `move plan`: the plan and its rollback. The JSON also has the values of the explanation on stderr."""
+"""The answer of `move plan`: the plan. The JSON also has the rollback plan, and the values of the explanation on
+stderr.
+"""
 
 from __future__ import annotations
 

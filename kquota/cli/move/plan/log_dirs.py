@@ -1,6 +1,6 @@
-"""`move plan --balance-log-dirs`: the plan and its rollback, and the explanation of the plan on stderr.
+"""`move plan --balance-log-dirs`: the answer, and the explanation of the plan on stderr.
 
-The explanation has the cost and the time of the plan, and two tables. The JSON document also has its values.
+The explanation has the cost and the time of the plan, and two tables. The JSON document has the same values.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band, and warnings about log dirs and replicas.
+    """Yield the band, or a warning about log dirs that stay outside it.
 
-    The warnings name log dirs that stay outside the band, replicas and log dirs that the plan ignores, and log dirs
-    whose disk space is not checked.
+    Then yield warnings about replicas in `found.left`, log dirs that the plan does not use (cordoned ones have their
+    own notes), and log dirs whose disk space is not checked.
     """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"

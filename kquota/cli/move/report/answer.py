@@ -57,7 +57,7 @@ class RunSummary(Part):
     copied: int | None = key("bytes_copied")
     expected_bytes: int | None = key("bytes_expected")
     throttle: ByteRate | None
-    """The throttle, or None without a throttle."""
+    """The latest throttle of the run, without rates of single brokers. None without a throttle."""
     user: str | None
     """The user that began the run."""
     host: str | None

@@ -90,7 +90,7 @@ def _named(found: Collection[TopicPartition]) -> str:
 
 
 def must_be_the_only_move(prepared: Prepared) -> None:
-    """Raise Refused while moves that do not belong to the prepared run are running. If there is nothing to do, such
+    """Raise Refused while moves that do not belong to the prepared run are running. If nothing is left to submit, such
     moves are no error.
     """
     others = foreign_moves(prepared.moving, prepared.found, prepared.known)

@@ -106,7 +106,9 @@ class Advised(Answer):
     """Limits without measured use that were adjusted to the new number of brokers."""
     clients: tuple[AdvisedClient, ...]
     quotas: Document = hidden()
-    """The document with the proposed and the resized limits, which the text shows."""
+    """The document that the text shows: all limits of each entity that has a proposed or resized limit, and of its
+    user.
+    """
 
     def text(self) -> Iterator[str]:
         yield from (ABOUT + text(self.quotas)).splitlines()

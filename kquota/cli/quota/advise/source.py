@@ -61,7 +61,8 @@ class UseSource:
         `stack`.
 
         With --compact, first compact the snapshots. Raises Invalid if the source has no reading of this cluster, and
-        Busy if another kquota is compacting the snapshots. Raises Unreachable if Prometheus does not answer.
+        Busy if another kquota is compacting the snapshots. Raises Unreachable if Prometheus does not answer. Raises
+        Refused if Spark is missing, if a job fails, or if compacted snapshots cannot be written.
         """
         if self.given.trace:
             return self._traced(stack, cluster_id, scratch)
@@ -153,8 +154,8 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the quota keys to use with a trace: `given`, or without it the default keys for which the trace has a
-    column. For JSON lines, which have no header, no key is left out.
+    """Return the quota keys to use with a trace: `given`, or without it the default keys, except `consumer_byte_rate`
+    and keys for which the trace has no column. JSON lines have no header, so no column counts as missing.
 
     The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 

@@ -37,7 +37,8 @@ def _name(found: Verdict) -> str:
 def _probe(probed: ExplainedLoad) -> JsonObject:
     """Return the client, its load, the quota that the load tests, and other quotas that may throttle the client.
 
-    `asked` is the requested rate, in bytes or mutations per second. A load of requests has `connections` instead. The
+    `asked` is the requested rate: bytes per second on each broker, or mutations per second. A load of requests has
+    `connections` instead. The
     `limit` of the quota is null if no known limit applies, or if the brokers ignore it.
     """
     load, explained = probed
@@ -95,7 +96,6 @@ def _expected(load: Load) -> float | None:
 
 
 def _row(load: Load, reading: Reading) -> list[str]:
-    """Return the cells of a row in the text output."""
     kind, expected, throttles = load.kind, _expected(load), reading.throttles
     got = human_rate(reading.rate) if kind in BYTES else f"{_three(reading.rate)}/s"
     cells = ["controller" if reading.broker is None else str(reading.broker), got]

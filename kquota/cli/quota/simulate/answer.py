@@ -39,8 +39,9 @@ def _quotas(held: Quotas) -> JsonObject:
 
 
 def _figures(flow: Flow) -> JsonObject:
-    """Return the figures of one client. Times are in ms. The times of the first and the longest wait are null if the
-    client never waits. The steady rates are null if the load is too short.
+    """Return the figures of one client. Times are in ms. If the client never waits, `worst_wait_ms` is 0, and
+    `first_wait_ms`, `first_wait_at_ms` and `worst_wait_at_ms` are null. The steady rates are null if the load is too
+    short.
     """
     return {
         "begin_ms": flow.begin,
@@ -73,7 +74,7 @@ def _round(one: Round) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
-    """Topics under a mutation rate."""
+    """The requests and the duration of a load of topics under a mutation rate."""
 
     ASCII = True
 
@@ -161,7 +162,9 @@ def _stream(one: Answered) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The clients of a trace. The text lists at most `_ROWS` delayed clients, the longest total wait first."""
+    """The figures of the clients of a trace. The text lists at most `_ROWS` delayed clients, the longest total wait
+    first.
+    """
 
     ASCII = True
 

@@ -44,8 +44,8 @@ def run(options: SimulateOptions) -> Answer:
     """Simulate the load under the quotas, and return its figures.
 
     Raises Invalid unless exactly one load is given, without a quota to simulate or to find, and for options that are
-    not valid or have no effect. Raises Invalid for a trace without a valid row, and for a steady load that does not end
-    within 30 simulated days.
+    not valid or have no effect. Raises Invalid for a trace without a valid row, and for topics or a steady load that
+    take more than 30 simulated days. Raises Refused if Spark must read the trace but is missing or fails.
     """
     held = _quotas(options)
     kinds = {

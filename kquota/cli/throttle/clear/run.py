@@ -46,7 +46,8 @@ def run(options: ClearOptions) -> Cleared:
     """Restore the throttle of the selected runs, or with `--all` remove every throttle. A dry run only returns the
     changes.
 
-    The exit code is 8 if a setting is pending or unknown, otherwise 0. Raises Invalid for options that cannot be
+    The exit code is 8 if a setting is pending or unknown, or if kquota found no run to end but cannot read all runs.
+    Otherwise, it is 0. Raises Invalid for options that cannot be
     combined, and if a confirmation is necessary but there is no terminal. Raises Refused if the run of `--run` is not
     an open throttle run, if a broker of `--gone` is alive, or if the operator does not confirm. Raises Conflict if a
     throttle changed before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the
@@ -128,8 +129,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Remove every list and every rate that is set on a single broker, also on dead brokers, and end the recorded
-    throttle runs.
+    """Remove every throttled replica list, and every rate that is set on one broker (alive or dead), but not the rates
+    in the broker defaults. Then end the recorded throttle runs.
 
     With `asks`, first ask for confirmation. A dry run writes nothing. If a setting of a live broker or of a topic is
     pending, the runs stay open.

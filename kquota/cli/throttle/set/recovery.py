@@ -82,7 +82,8 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
 def _look(
     at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Check once, and print the number of out-of-sync replicas. `going` is the run of the previous check, or None.
+    """Check once. If the check changed something or stderr is a terminal, print the number of out-of-sync replicas.
+    `going` is the run of the previous check, or None.
 
     Each check has a new connection, because the broker may stop between two checks. Each check takes the lock again,
     because other commands may write in between.

@@ -62,7 +62,8 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     """Throttle topics and brokers, throttle a returning broker, or change the rate of an open run. A dry run only
     returns the changes.
 
-    Prints the given rate and warnings on stderr. For a returning broker, yields an answer for each check.
+    Prints the given rate and warnings on stderr. For topics and brokers, also measures throughput for the time of
+    `--sample`. For a returning broker, yields an answer for each check.
 
     Raises Invalid for a missing or invalid option, and for options that cannot be combined. Raises Refused for an
     unknown topic, broker or run, and if a check fails. Raises Busy if another kquota holds the lock, and Unreachable if

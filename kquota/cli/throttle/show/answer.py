@@ -101,7 +101,7 @@ def _run(run: Run) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottlesShown(Answer):
-    """The throttles of a cluster, in bytes per second, offsets and seconds. None means unknown or unset, never 0."""
+    """The throttles of a cluster, with their throughput and lag. None means unknown or unset, never 0."""
 
     measured_seconds: float | None = key(form=rounded(3))
     """The time of the measurement. None if the throughput was not measured."""

@@ -36,7 +36,7 @@ def run(options: ShowOptions) -> ThrottlesShown:
     `--sample`.
 
     The exit code is 8 if a rate or a list of the selection is unknown. Raises Invalid for an invalid option, and
-    Refused for a topic or a broker that does not exist. Also raises the errors of `actions.read`.
+    Refused for a topic or a broker that does not exist. Also raises the errors of `actions.read` and `flowing`.
     """
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)

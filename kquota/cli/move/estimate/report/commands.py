@@ -13,12 +13,12 @@ from kquota.measure import ByteRate, exact_rate
 NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
 """The placeholder for the address of the cluster if it is unknown, for example because all sizes come from files."""
 PIPED: Final = "PLAN.json"
-"""The placeholder for the plan if it was read from a pipe."""
+"""The placeholder for the plan if it cannot be read again, for example after a pipe."""
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the options that name the cluster by the address of its brokers, because the operator of the move may have
-    another config.toml. Return `NOBODY` if no address is known.
+    """Return the options with the address of the brokers and, if any, their client config file. The name of a cluster
+    is not used, because the operator of the move may have another config.toml. Return `NOBODY` if no address is known.
 
     Raises Invalid if the options name the cluster in an invalid way.
     """

@@ -99,8 +99,8 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
 
 
 def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """Return the requested page with the name of the opened plan. A plan in JSON lines or Parquet is not runnable,
-    because only `move estimate` reads these formats.
+    """Return the requested page. If the plan is JSON lines or Parquet, the page has the name of these files and is not
+    runnable, because only `move estimate` reads these formats.
     """
     if wanted is None or isinstance(plan, Plan):
         return wanted

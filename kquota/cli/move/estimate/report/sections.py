@@ -57,7 +57,7 @@ class Stored:
     brokers: int
     """The number of brokers that have replicas before or after the move."""
     least_disk: int | None
-    """The size of the smallest disk in bytes, or None if no size is known."""
+    """The smallest total disk size of a broker in bytes, or None if no size is known."""
     disks_outside: bool
     """True if the disks are too large for the plot."""
 
@@ -72,8 +72,8 @@ class Carried:
     whether the move can finish.
     """
     unknown: int
-    """The number of sides that `spent` leaves out. If `spent` is not None, it is above 0 only if the move can never
-    finish.
+    """The number of sides that `spent` leaves out because a rate is unknown. If `spent` is not None, the number is
+    above 0 only if the move can never finish.
     """
     slowest: tuple[tuple[Share, float | None], ...]
     """Each side of a broker, and the seconds until the side finishes (None without an expected time). The bottleneck is
