@@ -118,7 +118,6 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     outcome = verified(found)
     failed = elections is not None and not elections.complete
     removal = DONE if pacing is None else pacing.removal.code
-    undid = "undid" if found.verdict is Progress.DONE else "could not completely undo"
     return MoveRan(
         run=started,
         seconds=clock.SystemClock().monotonic() - began,
@@ -126,10 +125,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
         elections=elections,
         aborted=aborted,
         throttle=None if asked.throttle is None or started is None else human_rate(asked.throttle),
-        notes=(
-            *_notes(found, elections, options.plan, undoing=aborted is not None),
-            *([] if aborted is None else [f"error: kquota {undid} the move (--abort-on-trouble): {aborted}"]),
-        ),
+        notes=tuple(_notes(found, elections, options.plan, aborted)),
         code=worst([outcome.code, removal, FAILED if failed or aborted is not None else DONE]),
     )
 
@@ -350,8 +346,12 @@ def _wait_for_lock(error: KquotaError) -> None:
     say(f"waiting for the lock: {worded(error)}")
 
 
-def _notes(found: Verification, elections: LeadersElected | None, plan: Path, *, undoing: bool) -> Iterator[str]:
+def _notes(found: Verification, elections: LeadersElected | None, plan: Path, aborted: str | None) -> Iterator[str]:
+    """Yield the notes of the verification and of the elections, and why kquota undid the move (`aborted`)."""
     again = f"Run {suggested('reassign-partitions --verify --all-runs')}"
-    yield from remarks.of_verification(found, again=again, undoing=undoing, plan=plan)
+    yield from remarks.of_verification(found, again=again, undoing=aborted is not None, plan=plan)
     if elections is not None:
         yield from elections.notes(plan)
+    if aborted is not None:
+        undid = "undid" if found.verdict is Progress.DONE else "could not completely undo"
+        yield f"error: kquota {undid} the move (--abort-on-trouble): {aborted}"
