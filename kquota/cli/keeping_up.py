@@ -108,7 +108,7 @@ def never_because(judged: Pace | Waves) -> str:
     wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
     throttle, _, writes, keep_up, left = rates_of(judged)
     if share.side is Side.DESTINATION:
-        return f"{wave}broker {share.broker} may receive {throttle}, but producers write {writes} to its copies"
+        return f"{wave}broker {share.broker} can receive at most {throttle}, but producers write {writes} to its copies"
     if share.left is not None and share.left <= 0:
         full = f"broker {share.broker} uses its whole throttle ({throttle}) for follower traffic ({keep_up})"
         return f"{wave}{full}, but producers write {writes} to the copies that it sends"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kquota.cli.metrics_file import MetricsFile
 
 GRACE_SECONDS: Final = 3.0
-"""The seconds that a command has to close its connections after --timeout, before kquota ends the process."""
+"""The time limit in seconds for a command to close its connections after --timeout. kquota then ends the process."""
 
 
 class TimedOut(BaseException):

@@ -50,7 +50,10 @@ def lines(text: Iterable[str], where: str) -> Iterator[tuple[str, int | None, in
         place = f"{where} line {number}:"
         if len(words) > 3 or not all(map(is_id, words[1:])):
             shown = line.strip()[:_SHOWN]
-            raise Invalid(f"{place} {shown!r}: write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3")
+            raise Invalid(
+                f"{place} {shown!r}: not a valid topic line. Write NAME [PARTITIONS [REPLICATION-FACTOR]], for example "
+                "orders 12 3"
+            )
         if words:
             partitions, factor = (*map(int, words[1:]), None, None)[:2]
             yield (

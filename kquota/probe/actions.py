@@ -109,7 +109,8 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
         undone = [one.mutation.topic for one in left]
         wrong = (
             f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
-            f" ({left[0].error or left[0].fate.value}). The name of each topic contains an end time. After it, run "
+            f" ({left[0].error or left[0].fate.value}). The name of each topic contains an end time. After that "
+            "time, run "
         )
         raise Incomplete((wrong, NextStep.CLEAN_UP_PROBES), done, undone)
     return tuple(done)

@@ -145,7 +145,7 @@ def seconds(given: float | None, otherwise: float) -> float:
     """Return `given`, or `otherwise` if it is None. Raises Invalid below 1 s, and Refused above `MOST_SECONDS`."""
     found = otherwise if given is None else given
     if not found >= 1:
-        raise Invalid(Parameter("seconds"), f" {found:g}: measure for 1 second or more")
+        raise Invalid(Parameter("seconds"), f" {found:g}: must be at least 1 (seconds)")
     if found > MOST_SECONDS:
         problem = f" {found:g}: a probe measures for at most {MOST_SECONDS:g} s, because it is a load on the cluster"
         raise Refused(Parameter("seconds"), problem)

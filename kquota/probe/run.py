@@ -89,9 +89,9 @@ def removed(
     """At the end, even after an interrupt, remove all topics in `made`. The list is cleared if the removal succeeds.
 
     The removal uses a new connection, because the interrupted one may be in the middle of a request. If an error or an
-    interrupt ends the context, `removing` is called first, and the removal begins half a second later. `left` is called
-    with the error if the removal fails. Without `left`, this error is raised, or added as a note to the error or the
-    interrupt that ended the context.
+    interrupt ends the context and `made` is not empty, `removing` is called first, and the removal begins half a second
+    later. `left` is called with the error if the removal fails. Without `left`, this error is raised, or added as a
+    note to the error or the interrupt that ended the context.
     """
     try:
         yield

@@ -241,9 +241,12 @@ class Source:
                 self.refuse(mark.line + 1, mark.column + 1, why)
             raise Invalid(f"{self._name}: {why}") from error
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            self._refuse(event, "anchors and aliases are not supported: write out the values")
+            self._refuse(event, "anchors and aliases are not supported. Write out the values")
         if getattr(event, "tag", None) is not None:
-            self._refuse(event, f"the tag {event.tag!r} is not supported: kquota reads text as it is written")
+            self._refuse(
+                event,
+                f"the tag {event.tag!r} is not supported, because kquota reads text as it is written. Remove the tag",
+            )
         return event
 
     def _refuse(self, event: Any, why: str) -> NoReturn:

@@ -77,7 +77,7 @@ class Course:
     changes_dropped: int = 0
     """The number of changes that are not kept."""
     verdict: str | None = None
-    """The state at the end of the run."""
+    """The value of the `Progress` that was found when the run had ended, for example `done`."""
 
     def __bool__(self) -> bool:
         """True if anything is recorded."""

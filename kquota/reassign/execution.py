@@ -104,7 +104,7 @@ def carry_out(
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
     if latest is None:
-        report(f"run {run.id} was ended by another kquota, so no further move starts")
+        report(f"another kquota ended run {run.id}, so no further move starts")
     elif dirs is not None and prepared.log_dirs:
         moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
     run = latest or run

@@ -27,7 +27,7 @@ def take(
 ) -> Taken:
     """Return the values that a run takes for one setting. A run does not take values that another client has set.
 
-    `mine` are the values that the run took before, or None, and `others` are the values that other unfinished runs
+    `mine` are the values that the run took before, or None, and `others` are the values that other open runs
     hold, oldest first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs
     restores it. `prior` is then the prior value of that run, so that no run restores a value that another run set.
     """
@@ -93,9 +93,9 @@ def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
 def restored_value(taken: Taken, now: str | None, others: Sequence[Taken]) -> str | None:
     """Return the value to write when a run ends. It equals `now` if nothing needs to change.
 
-    A list loses the run's entries that no other unfinished run holds. A list with the run's `*` becomes `prior` with
-    the entries of other unfinished runs, unless one of these runs holds the `*`. A rate becomes `prior` if it is still
-    a rate that the run set. A rate that another client has changed, or that another unfinished run holds, does not
+    A list loses the run's entries that no other open run holds. A list with the run's `*` becomes `prior` with
+    the entries of other open runs, unless one of these runs holds the `*`. A rate becomes `prior` if it is still
+    a rate that the run set. A rate that another client has changed, or that another open run holds, does not
     change.
     """
     held = tuple(dict.fromkeys(value for other in others for value in other.ours))
@@ -161,9 +161,9 @@ def _readable(
 
 
 def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
-    """Return the record of a setting in an unfinished run, after another run that also set it has ended.
+    """Return the record of a setting in an open run, after another run that also set it has ended.
 
-    `taken` is the record of the ended run, and `other` is the previous record of the unfinished run. For a list, the
+    `taken` is the record of the ended run, and `other` is the previous record of the open run. For a list, the
     result is `other`.
 
     For a rate, the result takes `prior` from `taken` if only the ended run has set the current value `now`. Otherwise,
@@ -216,7 +216,7 @@ def without_values(run: Run, values: Mapping[Setting, Taken], pending: Collectio
 
 def unchanged_rates(run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[str, ...]:
     """Return a note for each rate that `restored_value` leaves unchanged although it is not `prior`, because another
-    client has changed it. A rate that another unfinished run holds has no note.
+    client has changed it. A rate that another open run holds has no note.
     """
     return tuple(
         f"{taken.setting} is now {'unset' if value is None else value}, because another client changed the rate "

@@ -177,7 +177,7 @@ def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str 
 
 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
-    """Return the unfinished runs except `run`, in the same order. Without a run, return all of them."""
+    """Return the open runs except `run`, in the same order. Without a run, return all of them."""
     return tuple(other for other in unfinished if run is None or other.id != run.id)
 
 

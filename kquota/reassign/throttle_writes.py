@@ -35,7 +35,7 @@ WantedValues: TypeAlias = Mapping[Setting, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The ports that a run uses. `others` are the other unfinished runs of the cluster, oldest first.
+    """The ports that a run uses. `others` are the other open runs of the cluster, oldest first.
 
     `sizes` are the known sizes of partitions in bytes, for a run that limits the bytes in flight.
     """

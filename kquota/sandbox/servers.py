@@ -230,6 +230,7 @@ def broker_files(
     """Return a broker's configuration files by path: Kafka's defaults, except where a small cluster that starts fast
     needs other values. A broker with metrics also has the configuration of its exporter.
 
+    `metadata` has the properties of `on_kraft` or `on_zookeeper`. With `tiers`, the broker also has those of `tiered`.
     Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again. Every
     other property in `extra` replaces the sandbox's own value.
     """

@@ -109,7 +109,7 @@ class Standing:
         return limit if limit is not None and limit.in_force else None
 
     def holders(self, setting: Setting, value: str) -> tuple[Run, ...]:
-        """Return the unfinished runs that set this rate or list entry, oldest first."""
+        """Return the open runs that set this rate or list entry, oldest first."""
         return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
 
     def foreign(self, setting: Setting) -> tuple[str, ...]:

@@ -29,14 +29,17 @@ Lane: TypeAlias = tuple[int, BrokerId]
 
 
 def seconds_left(history: WatchHistory) -> Mapping[Lane, float]:
-    """Return, for each lane, the seconds until the last copy of the move to the destination ends. A lane is missing if
-    this time is unknown, or if its copies make no progress.
+    """Return the seconds until the last copy of each lane ends. A lane is missing if this time is unknown, or if its
+    copies make no progress.
 
     The waiting partitions start like those of `move run`: in the order of the plan, as soon as the limits of the run
     permit. The running copies of all watched moves share the `capacities` of their leaders and destinations as in
     `links.fair`, so a copy becomes faster when another copy ends. Producers write to a copy until it ends, also while
-    the copy waits. If there are too many copies, the simulation stops early. The remaining time of a link is then the
-    time that its busier broker needs, and for a move in waves at least the time at the simulated pace.
+    the copy waits.
+
+    If there are too many copies, the simulation stops early. The remaining time of a link is then the time that its
+    busier broker needs for its missing bytes. For a move in waves, it is at least the time that the missing bytes of
+    all moves in waves need at the mean total rate of the simulation so far.
     """
     capacity = capacities(history)
     if not capacity:

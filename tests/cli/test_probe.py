@@ -141,7 +141,7 @@ WRONG = {
     "no client-id": (("--consume", "--client-id", ""), "always sends a client-id"),
     "brokers": (("--consume", "--broker-list", "1,b"), "--broker-list '1,b': write broker ids"),
     "a size": (("--consume", "--most-bytes", "much"), "--most-bytes 'much'"),
-    "no time": (("--consume", "--seconds", "0"), "--seconds 0: measure for 1 second or more"),
+    "no time": (("--consume", "--seconds", "0"), "--seconds 0: must be at least 1 (seconds)"),
     "ZooKeeper": (("--consume", "--zookeeper", "z:1"), "No such option"),
 }
 

@@ -321,7 +321,8 @@ def test_an_invalid_line_of_a_file_is_reported(tmp_path: Path) -> None:
     ran = kquota("topics", *NOWHERE, "--create", "--from-file", str(tmp_path / "t"))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith(
-        "t line 3: 'b many': write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders 12 3\n"
+        "t line 3: 'b many': not a valid topic line. Write NAME [PARTITIONS [REPLICATION-FACTOR]], for example orders "
+        "12 3\n"
     )
 
 

@@ -135,8 +135,8 @@ class OpenRuns(Answer):
                 writers = dict.fromkeys(str(owner) for owner in wrote if owner is not None)
                 who = f" ({' or '.join(writers)})" if writers else ""
                 yield (
-                    f"warning: run {run.id}: {one.state.value}. If its command{who} is not running any more, {resume} "
-                    f"continues it, and {abort} undoes it"
+                    f"warning: run {run.id}: {one.state.value}. If its command{who} is no longer running, {resume} "
+                    f"continues the run, and {abort} undoes it"
                 )
 
 

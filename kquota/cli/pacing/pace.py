@@ -148,7 +148,7 @@ def _max_latency(text: str) -> float:
     if found >= UNANSWERED_SECONDS:
         raise Invalid(
             f"--max-latency {text}: must be less than {UNANSWERED_SECONDS:g}s, because a write without an answer after "
-            "this time counts as slow anyway. Write for example 20ms"
+            "this time counts as slow anyway. Give a shorter time, for example 20ms"
         )
     return found
 
@@ -163,7 +163,7 @@ def _moment(text: str, now: datetime) -> datetime:
         found = datetime.fromisoformat(text).astimezone()
     except ValueError as error:
         raise Invalid(
-            f"--deadline {text!r}: not a valid time. Write for example 2h or 2026-11-24T06:00:00+01:00"
+            f"--deadline {text!r}: not a valid time. Give a time, for example 2h or 2026-11-24T06:00:00+01:00"
         ) from error
     if found <= now:
         raise Invalid(f"--deadline {text}: this time has passed. Give a later time")

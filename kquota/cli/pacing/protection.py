@@ -74,7 +74,9 @@ class ScratchRemoval:
     def failed(self, error: KquotaError) -> None:
         """Set `code` to 1, and print why the scratch topic could not be removed."""
         self.code = FAILED
-        later = f". The name of each topic contains an end time. After it, run {suggested('quota probe --clean-up')}"
+        later = (
+            f". The name of each topic contains an end time. After that time, run {suggested('quota probe --clean-up')}"
+        )
         if isinstance(error, Incomplete):
             later = ""  # the error has the same words
         complain(f"scratch topics of --protect may remain: {worded(error)}{later}")

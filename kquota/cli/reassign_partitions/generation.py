@@ -173,11 +173,11 @@ def topics_to_move(path: Path) -> tuple[str, ...]:
 
 
 def parse_topics(text: str, where: str) -> tuple[str, ...]:
-    """Parse the topics in Kafka's JSON, and sort them. As in Kafka, a missing version means 1.
+    """Return the topics in Kafka's topics-to-move JSON, sorted. As in Kafka, a missing version means 1.
 
-    Raises Invalid for other text, for an invalid or repeated topic name, and if there is no topic. The message begins
-    with `where` (the file name or `stdin`). If the error has a position, the message then has the line and the column,
-    or the JSON path.
+    Raises Invalid if the text is not such a document, has another version, has no topic, or has an invalid or repeated
+    topic name. The message begins with `where` (the file name or `stdin`). If the error has a position, the message
+    then has the line and the column, or the JSON path.
     """
     value = strict_json.load(text, where, _TOPICS_EXAMPLE, _plain, "topics")
     if (version := value.field("version", 1)).number() != 1:

@@ -143,7 +143,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
     if unsent := _of(Fate.NOT_SENT, outcomes):
         why, then = ("", "") if unknown else (", because --timeout has expired", f". Run {again}")
         topics = counted(len(unsent), "topic")
-        yield f"error: kquota sent no request for {topics}{why}: {few(unsent, _SHOWN)}{then}"
+        yield f"error: kquota sent no request for {topics} ({few(unsent, _SHOWN)}){why}{then}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)

@@ -16,7 +16,7 @@ from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
 
 SECONDS: Final = 15.0
-"""The time limit of a call in seconds. After this time, the call fails.
+"""The default time limit in seconds of one call to the log, for example `append`. All requests of the call share it.
 
 The first minute of the throttle time in a call does not count (KIP-219).
 """

@@ -157,8 +157,11 @@ class Fields(Generic[_T]):
         }
 
     def of(self, document: Any) -> _T:
-        """Return the value that `written` wrote. For anything else, raises KeyError, TypeError or the error of a codec,
-        usually ValueError.
+        """Return the value that `written` wrote. Ignores unknown keys. A missing key of an `if_any` codec gives the
+        default of its field.
+
+        Raises KeyError or TypeError, or the error of a codec (usually ValueError), for another missing key or an
+        invalid value.
         """
         found = {
             name: codec.read(document[key])

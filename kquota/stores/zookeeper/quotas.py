@@ -25,8 +25,8 @@ _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by d
 # accepts in one answer (KAFKA-13270). The broker then receives no further changes.
 _MOST_NOTIFICATIONS: Final = 100_000
 _NO_ROOM: Final = (
-    f"not sent: ZooKeeper holds {_MOST_NOTIFICATIONS:,} notifications of config changes, and brokers may be unable to "
-    "read many more. Apply the rest in 15 minutes"
+    f"not sent, because ZooKeeper holds at least {_MOST_NOTIFICATIONS:,} notifications of config changes, and brokers "
+    "may be unable to read many more; wait 15 minutes"
 )
 
 
@@ -182,7 +182,7 @@ class ZooKeeperQuotas:
             if replacement.stands(self._limits(entity, path, before)):
                 undone.pop(entity, None)
                 return edit(before)
-            undone[entity] = "another client changed its limits in the meantime"
+            undone[entity] = "the limits have changed since kquota read them"
             return before
 
         return edited

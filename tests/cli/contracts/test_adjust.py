@@ -301,7 +301,7 @@ def test_a_scratch_topic_that_stays_does_not_hide_the_result_of_the_move(
     assert ran.code == 1
     assert (
         f"error: scratch topics of --protect may remain: 1 topic not removed: {topic.name} ({denied.reason}). The "
-        "name of each topic contains an end time. After it, run "
+        "name of each topic contains an end time. After that time, run "
         "`kquota quota probe --bootstrap-server b1:9092 --clean-up`"
     ) in ran.err
     assert ran.err.count("error: ") == 1

@@ -257,8 +257,9 @@ def test_quiet_shows_a_run_that_may_be_interrupted(
     ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
     assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
     assert re.search(
-        r"warning: run \S+: begun, not submitted\. If its command \(\S+@\S+, pid \d+\) is not running any more, "
-        rf"`kquota move resume {BROKER} --run \S+` continues it, and `kquota move abort {BROKER} --run \S+` undoes it",
+        r"warning: run \S+: begun, not submitted\. If its command \(\S+@\S+, pid \d+\) is no longer running, "
+        rf"`kquota move resume {BROKER} --run \S+` continues the run, and "
+        rf"`kquota move abort {BROKER} --run \S+` undoes it",
         ran.err,
     )
 

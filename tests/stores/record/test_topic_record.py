@@ -162,7 +162,10 @@ def test_a_previous_owner_writes_nothing_and_names_the_new_owner(
     """The paused owner: its own clock or the record's next append stops any further step."""
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
-    with pytest.raises(Busy, match=r"has taken over\. Nothing more is written") as raised, old.hold("execute"):
+    with (
+        pytest.raises(Busy, match=r"has taken over the lock, so this command writes nothing more") as raised,
+        old.hold("execute"),
+    ):
         old.begin(RUN)
         on_another_machine(monkeypatch, "jump-host")
         new = team.process("b")

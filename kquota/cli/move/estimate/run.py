@@ -231,8 +231,8 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
         f"{'' if live else '. If the move is running, an estimate with --bootstrap-server includes them'}": (
             measured.behind
         ),
-        "partitions of the plan without a known size: {}. Assumed: --assume-size for each, and the plan's first "
-        f"broker as the leader. Partitions: {measured.assumed}": measured.assumed.partitions,
+        f"partitions of the plan without a known size: {{}} ({measured.assumed}). Assumed: each has the size of "
+        "--assume-size, and its leader is the first broker of its replicas in the plan": measured.assumed.partitions,
     }
     for line, count in counts.items():
         if count:

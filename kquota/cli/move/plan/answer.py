@@ -1,4 +1,4 @@
-"""The answer of `move plan`: the plan. The JSON also has the rollback plan, and the values of the explanation on
+"""The answer of `move plan`: the plan. The JSON also has the rollback plan and the values that `move plan` explains on
 stderr.
 """
 

@@ -104,14 +104,15 @@ def _check(asked: _Asked, options: SetOptions) -> None:
     if [selects, *(other is not None for other in others)].count(True) != 1:
         raise Invalid(
             "give exactly one target: topics and brokers (--topic, --all-topics, --broker, --all-brokers), a returning "
-            "broker (--recovering BROKER), or an open run (--run RUN or --reassignment-json-file FILE). The run "
-            "of a move can also have --broker"
+            "broker (--recovering BROKER), or an open run (--run RUN or --reassignment-json-file FILE). With an "
+            "open run of a move, you can also give --broker"
         )
     if not (asked.selects or of_run) and asked.sides:
         raise Invalid("--leader and --follower do not apply to --recovering. Leave them out")
     if (asked.topics and asked.all_topics) or (asked.brokers and asked.all_brokers):
         raise Invalid(
-            "--topic cannot be combined with --all-topics, nor --broker with --all-brokers. Leave out one of them"
+            "--topic cannot be combined with --all-topics, and --broker cannot be combined with --all-brokers. Leave "
+            "out one of each pair"
         )
     if options.once and options.recovering is None:
         raise Invalid("--once needs --recovering. Give both, or leave out --once")
