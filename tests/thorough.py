@@ -23,8 +23,6 @@ THOROUGH: Final = {
     "tests/spark/test_archive.py": "writes class archives of two Javas",
     "tests/spark/test_compact.py": "a history of many files",
     "test_predictions_and_sums_are_in_json": "a Spark job of its own; the document of another one is applied",
-    "test_more_brokers_shrink_limits_that_are_per_broker": "two Spark jobs on brokers; their values are pure",
-    "test_compacted_days_give_the_same_advice": "four Spark jobs; tests/spark/test_usage.py has the same in one",
     "test_traces_that_are_refused": "two of them start Spark; the other refusals stay",
     "tests/spark/test_trace_usage.py": "the use of a trace against sums in Python; the whole command stays",
     "tests/spark/test_usage.py": "compacted usage against sums in Python; the whole command stays",
@@ -138,6 +136,8 @@ EXHAUSTIVE: Final = {
     "test_each_documented_permission_is_needed": "a command for each missing permission; that they are enough stays",
     "test_another_host_ends_the_run[BOTH": "the record over both connections; each connection alone stays",
     "test_an_archive_is_installed_only_if_the_jvm_ended_with_code_0": "several archives; one of any Java stays",
+    "test_compacted_days_give_the_same_advice": "four Spark jobs; tests/spark/test_usage.py has the same in one",
+    "test_more_brokers_shrink_limits_that_are_per_broker": "two Spark jobs on brokers; their values are pure",
     "used_and_harmless_if_damaged[the wheel's Java]": "an archive of a second Java, which takes eight minutes",
 }
 """Thorough tests that CI leaves to `make test-all`, with reasons. A slow machine would need over 90 minutes."""
@@ -189,7 +189,7 @@ SLOW: Final = (
 
 def is_thorough(test: str) -> bool:
     """True if `make test` leaves out the test of this id."""
-    return any(part in test for part in THOROUGH) and not any(part in test for part in KEPT)
+    return any(part in test for part in (*THOROUGH, *EXHAUSTIVE)) and not any(part in test for part in KEPT)
 
 
 def is_exhaustive(test: str) -> bool:
