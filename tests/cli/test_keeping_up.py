@@ -57,7 +57,7 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
                 until(lambda: desk.standing(topic) == {}, "everything is restored")
                 refused = desk.run("--execute", plan, "--throttle", "100kB/s")
             assert (refused.code, refused.out) == (1, "")
-            assert "under this throttle the move never ends: broker 1 has" in refused.err
+            assert "under this throttle the move never ends: broker 1 " in refused.err
             assert "Nothing was written" in refused.err
             assert desk.standing(topic) == {}
             assert desk.run("--execute", plan, "--throttle", "100kB/s", "--force").code == 0
@@ -66,7 +66,7 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
             words = ("throttle", "set", *desk.connection, *state, "--throttle", "90kB/s")
             slower = kquota(*words)
             assert (slower.code, slower.out, desk.standing(topic)) == (1, "", before)
-            assert "under this throttle the move never ends: broker 1 has" in slower.err
+            assert "under this throttle the move never ends: broker 1 " in slower.err
             assert "To set the given throttle anyway, give --force" in slower.err
             assert kquota(*words, "--force").code == 0
         assert desk.run("--execute", plan, "--throttle", FAST).code == 0
