@@ -287,7 +287,7 @@ class TopicRecord:
     def _taken_over(self) -> Busy:
         found = self._found(forced=True)
         who = "another kquota" if found is None else str(found.holder)
-        return Busy(f"{self.place}: {who} has taken over the lock, so this command writes nothing more")
+        return Busy(f"{self.place}: {who} has taken over the lock. Nothing more is written")
 
     def _found(self, *, forced: bool = False) -> Lock | None:
         item = self._items.get(LOCK)

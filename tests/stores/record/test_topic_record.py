@@ -163,7 +163,7 @@ def test_a_previous_owner_writes_nothing_and_names_the_new_owner(
     on_another_machine(monkeypatch, "bastion")
     old = team.process("a")
     with (
-        pytest.raises(Busy, match=r"has taken over the lock, so this command writes nothing more") as raised,
+        pytest.raises(Busy, match=r"has taken over the lock\. Nothing more is written") as raised,
         old.hold("execute"),
     ):
         old.begin(RUN)
