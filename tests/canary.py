@@ -30,10 +30,7 @@ LOGIN_FILES: Final = (
     "users",
 )
 """How the names of files end into which tests write secrets."""
-_LOOK_SECONDS: Final = 4.0
-"""The seconds between two looks of one of the workers. kquota gets only the arguments that tests give it, and the
-processes that it starts live longer. A look reads every command line, which takes a tenth of a second.
-"""
+_LOOK_SECONDS: Final = 1.0  # kquota itself gets only the arguments that tests give it; its children live longer
 _LARGEST: Final = 4_000_000
 
 

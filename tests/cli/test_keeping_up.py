@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ def writing(servers: Sandbox, topic: str) -> Iterator[None]:
         thread.join()
 
 
+NEVER = re.compile(r"under this throttle the move never ends: broker 1 (has|uses its whole throttle) ")
+
+
 @pytest.mark.kafka
 def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: Sandbox, tmp_path: Path) -> None:
     hand = OtherHand(kafka_431)
@@ -57,7 +61,7 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
                 until(lambda: desk.standing(topic) == {}, "everything is restored")
                 refused = desk.run("--execute", plan, "--throttle", "100kB/s")
             assert (refused.code, refused.out) == (1, "")
-            assert "under this throttle the move never ends: broker 1 " in refused.err
+            assert NEVER.search(refused.err)
             assert "Nothing was written" in refused.err
             assert desk.standing(topic) == {}
             assert desk.run("--execute", plan, "--throttle", "100kB/s", "--force").code == 0
@@ -66,7 +70,7 @@ def test_a_throttle_below_the_write_rate_is_refused_unless_forced(kafka_431: San
             words = ("throttle", "set", *desk.connection, *state, "--throttle", "90kB/s")
             slower = kquota(*words)
             assert (slower.code, slower.out, desk.standing(topic)) == (1, "", before)
-            assert "under this throttle the move never ends: broker 1 " in slower.err
+            assert NEVER.search(slower.err)
             assert "To set the given throttle anyway, give --force" in slower.err
             assert kquota(*words, "--force").code == 0
         assert desk.run("--execute", plan, "--throttle", FAST).code == 0

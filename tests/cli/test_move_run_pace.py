@@ -126,7 +126,8 @@ def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sa
         operator.move("adjust", "50MB/s")
         return process.poll() is not None
 
-    until(ended, "the move ends under a high throttle", 180)
+    assert operator.move("adjust", "50MB/s").code == 0
+    until(ended, "the move ends under a high throttle")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "under the lowest throttle, writes take up to" in err

@@ -255,6 +255,7 @@ def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World
     carry_out(prepared, reported.append, dirs=dirs, between=ended)
     assert len(dirs.wishes) == announced[0], "only what was announced before the first wave"
     assert reported[-1].startswith("another kquota ended run ")
+    assert reported[-1].endswith(", so no further move starts")
 
 
 def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:
