@@ -60,9 +60,9 @@ class MoveStatusOptions:
 
 WATCH_EPILOG: Final = """Without PLAN or --run, kquota watches all open runs, and the moves that other tools started.
 
-Exit codes: 0 if the moves have ended; 8 if they are running (--once), their throttle is still set, their run is still
-open, or a run cannot be read; 1 if they have ended, but replicas are not those of the plan. If a throttle is still set
-or a run is still open, the last finding shows the next command.
+Exit codes: 0 if the moves have ended; 1 if they have ended, but replicas are not those of the plan; otherwise 8 if they
+are running (--once), their throttle is still set, their run is still open, or a run cannot be read. If a throttle is
+still set or a run is still open, the last finding shows the next command.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092
