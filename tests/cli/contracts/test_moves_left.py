@@ -105,6 +105,34 @@ def test_a_command_of_this_host_that_is_writing_is_named(
     assert "warning: run " in session.kquota(f"move status {BROKER} --quiet").err
 
 
+def test_an_undo_that_is_interrupted_or_ended_has_a_next_command(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its moves are running, it needs none."""
+    reassign(session, plan(tmp_path, ELSEWHERE), "--execute --throttle 5MB/s --force", ["text"])
+    for name in ELSEWHERE:
+        house.cluster.finish(TopicPartition(*name))
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cluster, "submit", interrupted)
+        session.kquota(f"move abort {BROKER} --force")
+    monkeypatch.setattr(runs, "runs_here", lambda _: False)  # the command that began the run has ended
+    [run] = house._runs().unfinished()
+    abort = f"move abort {BROKER} --run {run.id}"
+    needs = session.kquota(f"move status {BROKER} --quiet").err
+    assert needs.startswith(f"kquota: warning: run {run.id}: being undone. If its command (")
+    assert needs.endswith(f") is no longer running, `kquota {abort}` continues to undo it\n")
+    assert session.kquota(f"{abort} --force").code == 8
+    assert session.kquota(f"move status {BROKER} --quiet").err == ""
+    for name in ELSEWHERE:
+        house.cluster.finish(TopicPartition(*name))
+    verify = f"reassign-partitions {BROKER} --verify --all-runs"
+    assert session.kquota(f"move status {BROKER} --quiet").err == (
+        f"kquota: warning: run {run.id}: the move is undone, but its throttle is still set. `kquota {verify}` "
+        "restores it\n"
+    )
+    assert (session.kquota(verify).code, house.cluster.configs) == (0, {})
+
+
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
