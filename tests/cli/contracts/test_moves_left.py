@@ -56,9 +56,14 @@ EXECUTE = f"reassign-partitions {BROKER} --execute --additional --reassignment-j
     [
         ("reassign-partitions --execute --reassignment-json-file {}", ", or give --throttle-whole-topics to throttle "),
         ("move run {}", f", or start the move with `kquota {EXECUTE} --throttle-whole-topics`"),
+        (
+            "move run {1}",
+            f", or start the move with `kquota {EXECUTE.format('PLAN')} --throttle-whole-topics` "
+            "(replace PLAN with the file of the plan)\n",
+        ),
         ("move resume", "\n"),
     ],
-    ids=["--execute", "move run", "move resume"],
+    ids=["--execute", "move run", "move run with a plan from a pipe", "move resume"],
 )
 def test_a_full_list_suggests_only_options_that_the_command_has(
     house: InMemory,
@@ -70,6 +75,9 @@ def test_a_full_list_suggests_only_options_that_the_command_has(
 ) -> None:
     file = plan(tmp_path, ELSEWHERE)
     throttle = " --throttle 5MB/s --force"
+    reader, writer = os.pipe()
+    os.write(writer, Path(file).read_bytes())
+    os.close(writer)
     if command == "move resume":
         with monkeypatch.context() as patch:
             patch.setattr(house.cluster, "submit", interrupted)
@@ -77,7 +85,8 @@ def test_a_full_list_suggests_only_options_that_the_command_has(
         throttle = ""
     full = Setting.of_topic("orders", FOLLOWER_REPLICAS)
     house.cluster.configs[full] = ",".join(f"{n}:900" for n in range(1_000, 4_650))
-    refused = session.kquota(f"{command.format(file)}{throttle} {BROKER}")
+    refused = session.kquota(f"{command.format(file, f'/dev/fd/{reader}')}{throttle} {BROKER}")
+    os.close(reader)
     assert refused.code == 1
     assert refused.err.rpartition("kquota: ")[2].startswith(
         f"error: {full} has no room for another entry, so nothing was written. Remove entries that are no longer "
