@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from kquota.cli.amounts import size_or_unknown, time_or_unknown
 from kquota.cli.output import Part
-from kquota.cli.suggestion import suggested
+from kquota.cli.suggestion import suggested, zookeeper_shell
 from kquota.list_text import few, joined
 from kquota.measure import ByteRate, agreeing, counted, exact_rate, human_bytes, human_duration, human_rate
 from kquota.terms import LOG_DIR_RATE, TopicPartition
@@ -152,9 +152,8 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotBegun():
             return (
-                "Find the controller with `zookeeper-shell HOST:PORT get /controller` (replace HOST:PORT with the "
-                "address of ZooKeeper). If the controller hangs, restart it, so that another broker begins the moves. "
-                f"Then see the moves: {suggested('move watch --once')}"
+                f"Find the controller with {zookeeper_shell('get /controller')}. If the controller hangs, restart it, "
+                f"so that another broker begins the moves. Then see the moves: {suggested('move watch --once')}"
             )
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
