@@ -124,7 +124,7 @@ def _what(symptom: Symptom) -> str:
         case CaughtReplica():
             more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
             what = f"{symptom.partition} on broker {symptom.broker}{more}: not moving, but "
-            return f"{what}out of sync and limited by the throttle (KIP-352)"
+            return f"{what}out of sync and limited by the throttle (KIP-542)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             copies = "" if symptom.left is None else f", {human_bytes(symptom.left)} still to copy"
