@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaTimeoutError
-from kafka.protocol.admin.topics import ElectLeadersRequest
+from kafka.protocol.admin.topics import DeleteTopicsRequest, ElectLeadersRequest
 
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.stores.admin import connection, topic_setup
@@ -64,6 +64,7 @@ class Manager:
             brokers=list, controller=SimpleNamespace(node_id=1), update_metadata=lambda _: None
         )
         self._time, self._answer = time, answer
+        self.broker_version = (4, 3)
 
     def muted(self, _broker: BrokerId | None) -> float:
         return 0.0
@@ -174,6 +175,25 @@ def test_a_topic_may_have_changed_only_if_the_request_was_sent(
     with pytest.raises(Unknown if written else Unreachable) as error:
         mutate(StubWire(Manager(time, answer)), "t")
     assert (f"topic t may have been {done}" in str(error.value)) == written
+
+
+def test_a_deleted_topic_is_unknown_if_the_controller_does_not_answer_afterwards(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a ZooKeeper cluster."""
+    monkeypatch.setattr(topic_setup, "time", time)
+
+    def answer(request: Any) -> Any:
+        request.with_header()
+        if isinstance(request, DeleteTopicsRequest):
+            deleted = SimpleNamespace(name="t", error_code=0, error_message=None)
+            return SimpleNamespace(responses=[deleted], throttle_time_ms=0)
+        raise KafkaConnectionError("closed")
+
+    manager = Manager(time, answer)
+    manager.broker_version = (3, 9)
+    with pytest.raises(Unknown, match=r"^topic t was deleted, but its name may still be in use after 30 s\. Check"):
+        topic_setup.delete(StubWire(manager), "t")
 
 
 def test_an_election_of_more_than_10_seconds_makes_the_controller_unreachable(time: Time) -> None:
