@@ -122,6 +122,16 @@ def test_only_the_last_attempt_decides_whether_a_request_was_sent(time: Time) ->
     assert (found.error_code, attempts) == (0, 3)
 
 
+def test_a_cluster_without_an_id_is_refused(time: Time) -> None:
+    """Redpanda has no id during its first start. The journals of all such clusters would share one folder."""
+    wire = StubWire(Manager(time, lambda request: request))
+    wire._manager.cluster.cluster_id = "id"
+    assert wire.cluster_id == "id"
+    wire._manager.cluster.cluster_id = None
+    with pytest.raises(Refused, match=r"^Kafka at k1:9092: the brokers do not report a cluster id"):
+        _ = wire.cluster_id
+
+
 def test_a_request_whose_only_attempt_was_written_was_sent(time: Time) -> None:
     def answer(request: Any) -> Any:
         request.with_header()
