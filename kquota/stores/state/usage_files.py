@@ -30,7 +30,7 @@ def add(
     Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
     For a reading without rows, does nothing and returns None and 0. Otherwise also removes partial files of killed
     processes, if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a
-    folder cannot be created or read, and Refused if the file exists or cannot be written.
+    folder cannot be created or read. Also raises the other errors of `write_snapshot`.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
