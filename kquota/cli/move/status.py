@@ -127,7 +127,7 @@ class OpenRuns(Answer):
             run = one.of
             if one.state is RunState.ENDED:
                 verify = suggested("reassign-partitions --verify --all-runs")
-                does = "restores" if run.held else "closes"
+                does = "restores" if run.held else "ends"
                 yield f"warning: run {run.id}: {one.described}. {verify} {does} it"
             elif one.state in (RunState.NOT_SUBMITTED, RunState.WAITING) and not one.running_here:
                 resume, abort = suggested(f"move resume --run {run.id}"), suggested(f"move abort --run {run.id}")

@@ -122,14 +122,14 @@ def _failed(error: OSError) -> str | None:
 
 _REASONS: Final = (
     (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "the port does not speak TLS"),
-    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate: configure a key store"),
+    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate, so a key store is needed"),
     (
         ("ALERT_BAD_CERTIFICATE",),
-        "the server requires a client certificate, or does not accept this one: check the key store",
+        "the server requires a client certificate, or does not accept the one in the key store",
     ),
     (
         ("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"),
-        "the server does not accept this client's certificate: check the key store",
+        "the server does not accept this client's certificate from the key store",
     ),
     (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
     (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),
