@@ -69,6 +69,7 @@ THOROUGH: Final = {
     "test_the_middle_of_a_move_counts_what_is_left": "two estimates during a slow move; the same inputs on fakes stay",
     "tests/stores/test_apply.py": "ten thousand quotas",
     "test_a_full_log_dir_is_relieved": "a broker with three log dirs, and 12 s of throttled copies",
+    "test_the_limits_leaders_and_destinations_of_a_run_do_not_make_time_left_wrong": "random moves; a table stays",
     "test_a_cordoned_log_dir_takes_no_part": "the same broker; a cordoned broker of three stays",
     "tests/cli/test_hosts.py": "two hosts in every case; one journey of each kind stays",
     "tests/cli/test_record_rights.py": "the record under each missing right",

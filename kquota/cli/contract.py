@@ -94,10 +94,10 @@ def _worded(part: object) -> str:
 
 
 def not_installed(option: str, libraries: str | None, extra: str) -> Refused:
-    """Return the error for missing libraries that `option` needs. `libraries` are their names, and `extra` is the extra
-    of kquota that installs them.
+    """Return the error for missing libraries that `option` needs. `libraries` are their names, or None if the failed
+    import does not name its module. `extra` is the extra of kquota that installs them.
     """
-    return Refused(f"{option}: cannot import {libraries}. Run: pip install 'kquota[{extra}]'")
+    return Refused(f"{option}: cannot import {libraries or 'a library'}. Run: pip install 'kquota[{extra}]'")
 
 
 def exit_code(error: KquotaError) -> int:

@@ -42,7 +42,7 @@ __all__ = [
 def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:
     """Write the replicas of all log dirs as one snapshot file, and return its path.
 
-    Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
+    Raises the errors of `write_snapshot`.
     """
     with _for_snapshot():
         return history.write_snapshot(directory, cluster_id, time, text.lines(cluster_id, time, log_dirs))
@@ -54,7 +54,7 @@ def usage_snapshot(
     """Add one reading to the usage snapshots in a folder. Return the new file (None if there are no rows) and the
     number of rows.
 
-    Raises Invalid if the folder cannot be created, and Refused if the file exists or cannot be written.
+    Raises the errors of `usage_files.add`.
     """
     with _for_snapshot():
         return usage_files.add(directory, cluster_id, time, found)

@@ -282,7 +282,7 @@ def log_dirs(at: Where) -> Iterator[LogDirs]:
 def dead_brokers(at: Where) -> frozenset[BrokerId]:
     """Return the fenced brokers, or an empty set if the cluster does not report them (only Kafka 4.0 or newer does).
 
-    Raises the errors of `wire`.
+    Raises the errors of `wire` and of `broker_metadata.fenced`.
     """
     from kquota.stores.admin.broker_metadata import fenced
 

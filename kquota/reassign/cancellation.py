@@ -120,6 +120,6 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
             f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled "
             f"({guard.named(what.targets)}). Run the same command again"
         )
-        raise Unknown(*((lost, "; ") if lost else ()), why) from lost
+        raise Unknown(*((lost, ". ") if lost else ()), why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}

@@ -206,7 +206,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         raise _after_restoring(world, run, error, resumed=resumed) from error
     started = tuple(name for name in todo if name not in refused)
     if refused and not started and not resumed:
-        raise _after_restoring(world, run, Refused(words.failed(refused)), resumed=False)
+        raise _after_restoring(world, run, Refused(words.failed(refused).removesuffix(".")), resumed=False)
     return _handed_over(world, run, todo, refused), started
 
 
@@ -307,7 +307,7 @@ def _handed_over(
         raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
     if refused:
         started = [str(name) for name in todo if name not in refused]
-        begun = f"{words.failed(refused)}; started: {', '.join(started) or 'none'}"
+        begun = f"{words.failed(refused).removesuffix('.')}. Started: {', '.join(started) or 'none'}"
         stands = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
         raise Incomplete(
             (begun, f". {stands}. ", *_go_on(run)),
@@ -364,10 +364,10 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
     restoration = restore_after(world, run, error)
     if not restoration.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
-        return kind(error, "; no move was started, and kquota restored everything that it had written")
+        return kind(error, ". No move was started, and kquota restored everything that it had written")
     standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
     _, *named = (part for one in standing for part in ("; ", one))
-    left = "; no move was started, but these settings may still be set: "
+    left = ". No move was started, but these settings may still be set: "
     return Incomplete(
         (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),
         done=[str(change.setting) for change in restoration.restored],

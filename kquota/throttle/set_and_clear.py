@@ -349,8 +349,8 @@ def _after_restoring(world: World, run: Run, error: KquotaError) -> KquotaError:
     """Restore the values of a run that could not be set completely, and return the error to raise."""
     restoration = restore_after(world, run, error)
     if not restoration.pending:
-        return Refused(error, "; kquota restored everything that it had written")
+        return Refused(error, ". kquota restored everything that it had written")
     pending = [str(setting) for setting in restoration.pending]
     return Incomplete(
-        (error, f"; these settings may still be set: {', '.join(pending)}", *_stays(run)), done=[], undone=pending
+        (error, f". These settings may still be set: {', '.join(pending)}", *_stays(run)), done=[], undone=pending
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.cli.contract import worded
+from kquota.cli.contract import not_installed, worded
 from kquota.errors import Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException
 
 CASES: dict[str, tuple[KquotaError, str, str]] = {
@@ -18,6 +18,11 @@ CASES: dict[str, tuple[KquotaError, str, str]] = {
         Invalid("h: ", *Invalid("no snapshot. ", NextStep.TAKE_SNAPSHOT).args),
         "h: no snapshot. Take a snapshot",
         "h: no snapshot. Take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR`",
+    ),
+    "an import that does not name its module": (
+        not_installed("--metrics", None, "metrics"),
+        "--metrics: cannot import a library. Run: pip install 'kquota[metrics]'",
+        "--metrics: cannot import a library. Run: pip install 'kquota[metrics]'",
     ),
     "a violated quota": (QuotaViolatedException(100, "wait"), "wait", "wait"),
 }

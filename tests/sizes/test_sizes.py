@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kquota.errors import Invalid, Refused
+from kquota import durable
+from kquota.errors import Incomplete, Invalid, Refused
 from kquota.sizes.growth import write_rates
 from kquota.sizes.replica import LogDir, Replica, hidden
 from kquota.sizes.snapshot import lines, log_dirs
@@ -119,6 +120,17 @@ class TestSnapshotFile:
         with pytest.raises(Refused, match="No space left"):
             write_snapshot(tmp_path, "c", TIME, broken())  # type: ignore[arg-type]
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_snapshot_that_may_not_survive_a_power_failure(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def sync(folder: Path) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(durable, "sync", sync)
+        with pytest.raises(Incomplete, match=r"was saved, but .+ could not be synced \(Input/output error\)") as error:
+            write_snapshot(tmp_path, "c", TIME, ["1"])
+        assert error.value.done == tuple(map(str, tmp_path.iterdir()))
 
     def test_a_folder_that_cannot_be_created(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")

@@ -261,7 +261,7 @@ def test_a_cluster_that_is_lost_during_the_undo_leaves_the_run_open(
         raise Unreachable("the connection was lost")
 
     monkeypatch.setattr(desk.cluster, "change", written)
-    with pytest.raises(Incomplete, match=r"the connection was lost; these settings may still be set: .* stays open"):
+    with pytest.raises(Incomplete, match=r"the connection was lost\. These settings may still be set: .* stays open"):
         desk.bring(WHOLE)
     assert len(desk.runs.unfinished()) == 1
 

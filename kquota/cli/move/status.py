@@ -134,7 +134,7 @@ class OpenRuns(Answer):
             if one.state is RunState.ENDED:
                 verify = suggested("reassign-partitions --verify --all-runs")
                 what, does = (
-                    ("its throttle is still set", "restores") if run.held else ("the run is still open", "closes")
+                    ("its throttle is still set", "restores") if run.held else ("the run is still open", "ends")
                 )
                 ended = f"the move is undone, but {what}" if run.aborting else one.described
                 yield f"warning: run {run.id}: {ended}. {verify} {does} it"

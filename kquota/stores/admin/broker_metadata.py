@@ -8,7 +8,7 @@ from typing import Any, Final
 from kafka.protocol.admin.cluster import DescribeClusterRequest
 
 from kquota.errors import KquotaError, Refused
-from kquota.stores.admin.connection import Wire, metadata_request
+from kquota.stores.admin.connection import Wire, kafka_error, metadata_request
 from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.terms import BrokerId
 
@@ -34,13 +34,16 @@ class WireSight:
 def fenced(wire: Wire) -> frozenset[BrokerId]:
     """Return the fenced brokers. The set is empty before Kafka 4.0, because older brokers do not report them.
 
-    Raises Unreachable if no broker answers.
+    Raises Unreachable if no broker answers, and Refused if the broker answers with an error.
     """
     request = DescribeClusterRequest(include_fenced_brokers=True, min_version=_WITH_FENCED)
     try:
         answer = wire.read(request)
     except Refused:
         return frozenset()
+    if answer.error_code:
+        words = kafka_error(answer.error_code, answer.error_message)
+        raise Refused(f"fenced brokers: the broker answered {words}. Run the command again")
     return frozenset(BrokerId(broker.broker_id) for broker in answer.brokers if broker.is_fenced)
 
 

@@ -139,8 +139,12 @@ class Wire:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id, which is the same on every broker."""
-        return str(self._manager.cluster.cluster_id)
+        """The cluster id, which is the same on every broker. Raises Refused if the brokers do not report one."""
+        found = self._manager.cluster.cluster_id
+        if found is None:
+            needed = "kquota needs Kafka 0.10.1 or newer. If the cluster is new, try again"
+            raise Refused(f"Kafka at {self._bootstrap}: the {self._names.server}s do not report a cluster id. {needed}")
+        return str(found)
 
     @property
     def controller(self) -> BrokerId | None:

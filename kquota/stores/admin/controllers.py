@@ -96,7 +96,7 @@ class ControllerWire(Wire):
 
     def refresh(self) -> None:
         """Read again which controller is the active one. Keep the previous answer if this fails."""
-        with contextlib.suppress(kafka_errors.KafkaError, Unreachable):
+        with contextlib.suppress(kafka_errors.KafkaError, Unreachable, Refused):
             answer = self.ask(self._manager.cluster.metadata_request(), None, _FIND_SECONDS)
             self._manager.cluster.update_metadata(answer)
 

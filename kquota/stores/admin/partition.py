@@ -166,8 +166,9 @@ class PartitionLog:
         request = self._produce_request(batch, seconds)
         try:
             answer = self._wire.ask(request, self._leader, seconds)
-        except Unreachable as error:
-            return Produced(code=None, reason=f"{self._prefix}{error}", maybe=was_sent(request, error))
+        except (Unreachable, Refused) as error:
+            maybe = isinstance(error, Unreachable) and was_sent(request, error)
+            return Produced(code=None, reason=f"{self._prefix}{error}", maybe=maybe)
         (found,) = (one for topic in answer.responses for one in topic.partition_responses)
         code = found.error_code
         return Produced(

@@ -10,13 +10,13 @@ from typing import Any, Final
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unknown
+from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unknown, Unreachable
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, WIRE_TYPES, BrokerId, dotted
 
 _USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
@@ -169,13 +169,19 @@ class WireQuotas:
         """Send the changes, and return the error of each failed change: Unknown if the change may have been written,
         otherwise Refused.
 
-        Raises Unreachable without an answer or an active controller, and Refused if the broker does not support the
-        request.
+        Raises Unreachable if the answer was lost, and Refused if the request could not be sent, for example without an
+        active controller, or if the broker does not support the request.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 
-        must_be_active(self._wire)
-        answer = self._wire.ask(AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False))
+        request = AlterClientQuotasRequest(entries=[_entry(c) for c in changes], validate_only=False)
+        try:
+            must_be_active(self._wire)
+            answer = self._wire.ask(request)
+        except Unreachable as error:
+            if was_sent(request, error):
+                raise
+            raise Refused(error) from error
         results = {_key(result.entity): result for result in answer.entries}
         errors: dict[Entity, KquotaError] = {}
         for change in changes:

@@ -33,7 +33,7 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
             written = _was_set(_answered(wire, request, change.user), change.user, mechanism)
         except KquotaError as error:
             if done:
-                raise Incomplete((error, f"; already written: {', '.join(done)}"), done, [mechanism]) from error
+                raise Incomplete((error, f". Already written: {', '.join(done)}"), done, [mechanism]) from error
             raise
         (done if written else absent).append(mechanism)
     return tuple(absent)

@@ -197,7 +197,10 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
     return {setting: own.get(setting.key) for setting in settings}
 
 
-def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError) -> KquotaError | None:
+def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError | None) -> KquotaError | None:
+    """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
+    if answer is None:
+        return Unreachable(f"{setting} was not written, because the broker is dead. Check that the broker is running")
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, KquotaError):
@@ -214,15 +217,15 @@ def _written(
     operations: Mapping[Setting, ConfigOperation],
     altered: Callable[[Mapping[Resource, Mapping[str, ConfigOperation]]], Mapping[Resource, Any | KquotaError]],
 ) -> dict[Setting, KquotaError]:
-    """Write with `altered`, and return the error of each setting that failed. A setting without an answer has no
-    error.
+    """Write with `altered`, and return the error of each setting that failed. A setting without an answer was not sent,
+    because its broker has died since kquota read the value.
     """
     keys = _keys(operations)
     answers = altered({r: {key: operations[Setting(r, key)] for key in keys[r]} for r in keys})
     return {
         setting: error
         for setting, sent in operations.items()
-        if setting.resource in answers and (error := _error(setting, sent, answers[setting.resource]))
+        if (error := _error(setting, sent, answers.get(setting.resource)))
     }
 
 

@@ -89,12 +89,12 @@ def delete(wire: Wire, name: str) -> None:
     - Forbidden: this user lacks a permission on the topic.
     - Refused: the topic does not exist, or the brokers refused the request for another reason.
     - QuotaViolatedException: a mutation quota rejected the request.
-    - Unreachable: the request was not sent. On a ZooKeeper cluster, also if the controller does not answer after the
-      deletion.
-    - Unknown: the topic may have been deleted, or its name is still in use after 30 s.
+    - Unreachable: the request was not sent.
+    - Unknown: the topic may have been deleted, or its name may still be in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
-    _wait(name, lambda: _no_broker_shows(wire, name) and _free(wire, name), "was deleted, but its name is still in use")
+    free = "was deleted, but its name may still be in use"
+    _wait(name, lambda: _no_broker_shows(wire, name) and _free(wire, name), free)
 
 
 def describe(wire: Wire, name: str) -> LogTopic | None:
@@ -207,14 +207,18 @@ def _no_broker_shows(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True unless the controller answers that the topic exists. kquota does not ask Kafka 4.0 or newer.
+    """Return True unless the controller answers that the topic exists, or does not answer. kquota does not ask Kafka
+    4.0 or newer.
 
     On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic.
     """
     if wire.version() >= _ON_KRAFT:
         return True
     wanted = Creation(topic=name, partitions=1, replication_factor=1)
-    failure = WireTopics(wire, validate_only=True).send([wanted], _SECONDS).outcomes[name]
+    try:
+        failure = WireTopics(wire, validate_only=True).send([wanted], _SECONDS).outcomes[name]
+    except Unreachable:
+        return False
     return failure is None or failure.code != EXISTS
 
 

@@ -54,8 +54,8 @@ def login(text: str, where: str) -> Login:
 def section(path: Path, name: str, option: str) -> Login | None:
     """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid for an unreadable or invalid file, and if the section does not have exactly one login module. The
-    message has the option and the file, but no content of the file.
+    Raises Invalid for an unreadable or invalid file, if the section does not have exactly one login module, and if the
+    file has the section twice, as Java does. The message has the option and the file, but no content of the file.
     """
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
@@ -70,6 +70,8 @@ def section(path: Path, name: str, option: str) -> Login | None:
         logins = list(_logins(tokens, where))
         _expect(";", tokens, where, "after the } of a section")
         if head == name:
+            if found is not None:
+                raise Invalid(f"{where}: section {name} is listed twice. Remove one of them")
             if len(logins) != 1:
                 raise Invalid(f"{where}: section {name} has {len(logins)} login modules. Exactly one is needed")
             found = logins[0]

@@ -32,8 +32,8 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
     """Return the addresses (host:port), beginning with the first one that accepts a connection.
 
     The addresses before that one come last. `what` is the kind of server, for messages. All attempts together take
-    about `deadline` seconds at most, but longer if a host name has several IP addresses. Raises Unreachable with the
-    reason for each address if none of them accepts a connection. Raises Invalid like `addresses`.
+    about `deadline` seconds at most. Raises Unreachable with the reason for each address if none of them accepts a
+    connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
@@ -41,12 +41,31 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
     for index, (host, port) in enumerate(pairs):
         left = max(0.1, give_up - time.monotonic())
         try:
-            socket.create_connection((host, port), timeout=left / (len(pairs) - index)).close()
+            _connect(host, port, left / (len(pairs) - index))
         except OSError as error:
             causes.append(f"{host_and_port(host, port)}: {error.strerror or error}")
         else:
             return [host_and_port(*pair) for pair in (*pairs[index:], *pairs[:index])]
     raise Unreachable(f"no {what} accepts a connection at {text} ({'; '.join(causes)}). Check {option}")
+
+
+def _connect(host: str, port: int, seconds: float) -> None:
+    """Connect to the first IP address of the host that accepts a connection, and close the connection.
+
+    All attempts together take about `seconds` at most. Raises the OSError of the last attempt.
+    """
+    give_up = time.monotonic() + seconds
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for index, (family, kind, protocol, _, address) in enumerate(found, 1):
+        left = max(0.1, give_up - time.monotonic())
+        try:
+            with socket.socket(family, kind, protocol) as connection:
+                connection.settimeout(left / (len(found) - index + 1))
+                connection.connect(address)
+                return
+        except OSError:
+            if index == len(found):
+                raise
 
 
 def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:
@@ -103,14 +122,14 @@ def _failed(error: OSError) -> str | None:
 
 _REASONS: Final = (
     (("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), "the port does not speak TLS"),
-    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate: configure a key store"),
+    (("CERTIFICATE_REQUIRED",), "the server requires a client certificate, so a key store is needed"),
     (
         ("ALERT_BAD_CERTIFICATE",),
-        "the server requires a client certificate, or does not accept this one: check the key store",
+        "the server requires a client certificate, or does not accept the one in the key store",
     ),
     (
         ("ALERT_UNKNOWN_CA", "ALERT_CERTIFICATE"),
-        "the server does not accept this client's certificate: check the key store",
+        "the server does not accept this client's certificate from the key store",
     ),
     (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), "server and client have no TLS version in common"),
     (("HANDSHAKE_FAILURE",), "the server refused the handshake: no common cipher suite, or no client certificate"),

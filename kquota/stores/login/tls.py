@@ -70,8 +70,8 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
 def context(wanted: Tls, where: str) -> ssl.SSLContext:
     """Return an SSL context with these settings. kquota writes no decrypted key to disk.
 
-    Raises Invalid for a store that cannot be used. The message begins with `where`. Raises OSError if the file of the
-    key store can no longer be read.
+    Raises Invalid for a store that cannot be used, for example because its file can no longer be read. The message
+    begins with `where`.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion[wanted.protocols[0].replace(".", "_")]
@@ -86,10 +86,13 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
             made.load_verify_locations(cadata=wanted.trust)
         except ssl.SSLError:
             raise Invalid(f"{where}: the trust store holds an entry that is not a certificate") from None
-    if isinstance(wanted.identity, PemFile):
-        _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
-    elif wanted.identity is not None:
-        _load_pair(made, keystores.key_pair(wanted.identity, where), where)
+    try:
+        if isinstance(wanted.identity, PemFile):
+            _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")
+        elif wanted.identity is not None:
+            _load_pair(made, keystores.key_pair(wanted.identity, where), where)
+    except OSError as error:
+        raise Invalid(f"{where}: the key store cannot be loaded: {error.strerror}. Check the file") from None
     return made
 
 

@@ -90,7 +90,8 @@ def write_report(path: Path, page: str) -> None:
         with durable.replacing(place) as file:
             file.write(page.encode())
     except OSError as error:
-        raise Refused(_REPORT, f" {path}: cannot be written: {error.strerror}. Choose another file") from error
+        reason = f" {path}: cannot be written or synced: {error.strerror}. Choose another file"
+        raise Refused(_REPORT, reason) from error
 
 
 def _head(path: Path) -> bytes:

@@ -217,7 +217,8 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged. Check its permissions")
+    step = "Check its permissions and the disk"
+    return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged. {step}")
 
 
 FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -233,8 +234,8 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`, completely or not at all. Returns the path of the file.
 
     `lines` have no newlines. Creates `directory` if it is missing, and removes partial files of killed processes that
-    are more than a day old. Raises Invalid if `directory` cannot be created, and
-    Refused if the file exists or cannot be written.
+    are more than a day old. Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be
+    written, and Incomplete if the file is saved, but a power failure could still remove it.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -252,5 +253,8 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             for line in lines:
                 chunks.write(line.encode() + b"\n")
     except OSError as error:
+        if path.exists():
+            lost = f"{directory} could not be synced ({error.strerror}), so a power failure may remove the snapshot"
+            raise Incomplete(f"{path}: was saved, but {lost}. Check the disk", done=[str(path)], undone=[]) from error
         raise Refused(f"{path}: cannot be written: {error.strerror}. Nothing was saved") from error
     return path

@@ -65,7 +65,7 @@ class PastMovesFile:
                 file.write(json.dumps({"version": _VERSION, **document}, indent=1).encode())
         except OSError as error:
             raise Refused(
-                f"{self._folder / name}: cannot be written: {error.strerror}. Check its permissions"
+                f"{self._folder / name}: cannot be written: {error.strerror}. Check its permissions and the disk"
             ) from error
 
 

@@ -30,7 +30,7 @@ def add(
     Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
     For a reading without rows, does nothing and returns None and 0. Otherwise also removes partial files of killed
     processes, if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a
-    folder cannot be created or read, and Refused if the file exists or cannot be written.
+    folder cannot be created or read. Also raises the other errors of `write_snapshot`.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:
@@ -47,12 +47,14 @@ def add(
 def found(directories: Iterable[Path]) -> Listing:
     """Return the batches in these folders, and the usage snapshots that are not compacted yet.
 
-    Raises Invalid for a folder that does not exist or cannot be read, for a usage snapshot that is not valid, and for a
-    batch whose manifest is not valid.
+    Raises Invalid for a folder or a day that does not exist or cannot be read, for a usage snapshot that is not valid,
+    and for a batch whose manifest is not valid.
     """
     folders = tuple(directories)
     compacted = history.listing(folders)
-    snapshots = {path: history.key_of(path) for folder in folders for path in sorted(folder.glob(f"date=*/*{_SUFFIX}"))}
+    snapshots = {
+        path: history.key_of(path) for folder in folders for day in _days(folder) for path in _snapshots_of(day)
+    }
     return replace(compacted, waiting={path: each for path, each in snapshots.items() if each not in compacted.held})
 
 
@@ -61,12 +63,18 @@ def _days(directory: Path) -> list[Path]:
     return sorted(directory.glob("date=*")) if directory.is_dir() else []
 
 
+def _snapshots_of(day: Path) -> list[Path]:
+    """Return the usage snapshots of a day, sorted. Raises Invalid if the folder cannot be read."""
+    # A glob would return nothing for a folder that cannot be read.
+    with looking_at(day):
+        return sorted(path for path in day.iterdir() if path.name.endswith(_SUFFIX))
+
+
 def _newest(days: Sequence[Path], cluster_id: str, time: datetime) -> datetime | None:
     """Return the time of a cluster's last reading before `time`, or None. Only the last two days of readings count."""
     start = f"{safe(cluster_id)}-"
     for day in reversed(days[-2:]):
-        with looking_at(day):
-            names = [path.name for path in day.iterdir()]
+        names = (path.name for path in _snapshots_of(day))
         times = _times(name[len(start) : -len(_SUFFIX)] for name in names if name.startswith(start))
         if earlier := [one for one in times if one < time]:
             return max(earlier)

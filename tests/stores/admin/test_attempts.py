@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaTimeoutError
-from kafka.protocol.admin.topics import ElectLeadersRequest
+from kafka.protocol.admin.topics import DeleteTopicsRequest, ElectLeadersRequest
 
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.stores.admin import connection, topic_setup
@@ -64,6 +64,7 @@ class Manager:
             brokers=list, controller=SimpleNamespace(node_id=1), update_metadata=lambda _: None
         )
         self._time, self._answer = time, answer
+        self.broker_version = (4, 3)
 
     def muted(self, _broker: BrokerId | None) -> float:
         return 0.0
@@ -121,6 +122,16 @@ def test_only_the_last_attempt_decides_whether_a_request_was_sent(time: Time) ->
     assert (found.error_code, attempts) == (0, 3)
 
 
+def test_a_cluster_without_an_id_is_refused(time: Time) -> None:
+    """Redpanda has no id during its first start. The journals of all such clusters would share one folder."""
+    wire = StubWire(Manager(time, lambda request: request))
+    wire._manager.cluster.cluster_id = "id"
+    assert wire.cluster_id == "id"
+    wire._manager.cluster.cluster_id = None
+    with pytest.raises(Refused, match=r"^Kafka at k1:9092: the brokers do not report a cluster id"):
+        _ = wire.cluster_id
+
+
 def test_a_request_whose_only_attempt_was_written_was_sent(time: Time) -> None:
     def answer(request: Any) -> Any:
         request.with_header()
@@ -174,6 +185,25 @@ def test_a_topic_may_have_changed_only_if_the_request_was_sent(
     with pytest.raises(Unknown if written else Unreachable) as error:
         mutate(StubWire(Manager(time, answer)), "t")
     assert (f"topic t may have been {done}" in str(error.value)) == written
+
+
+def test_a_deleted_topic_is_unknown_if_the_controller_does_not_answer_afterwards(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a ZooKeeper cluster."""
+    monkeypatch.setattr(topic_setup, "time", time)
+
+    def answer(request: Any) -> Any:
+        request.with_header()
+        if isinstance(request, DeleteTopicsRequest):
+            deleted = SimpleNamespace(name="t", error_code=0, error_message=None)
+            return SimpleNamespace(responses=[deleted], throttle_time_ms=0)
+        raise KafkaConnectionError("closed")
+
+    manager = Manager(time, answer)
+    manager.broker_version = (3, 9)
+    with pytest.raises(Unknown, match=r"^topic t was deleted, but its name may still be in use after 30 s\. Check"):
+        topic_setup.delete(StubWire(manager), "t")
 
 
 def test_an_election_of_more_than_10_seconds_makes_the_controller_unreachable(time: Time) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
@@ -9,8 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from kquota.errors import Refused, Unreachable
 from kquota.sandbox.cluster import Sandbox
-from kquota.stores.admin.broker_metadata import WireSight
+from kquota.stores.admin.broker_metadata import WireSight, fenced
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topics import WireTopics
 from kquota.terms import BrokerId
@@ -58,3 +60,33 @@ ANSWERS: dict[str, tuple[OneBroker, list[int]]] = {
 def test_a_deleted_topic_is_gone_only_if_the_broker_does_not_know_it(broker: OneBroker, shown: list[int]) -> None:
     sight = WireSight(cast(Wire, broker))
     assert [count for count in range(4) if sight.behind({"t": count}) == 0] == shown
+
+
+def cluster_of(code: int, *brokers: tuple[int, bool]) -> Any:
+    nodes = [SimpleNamespace(broker_id=broker, is_fenced=is_fenced) for broker, is_fenced in brokers]
+    return SimpleNamespace(error_code=code, error_message=None, brokers=nodes)
+
+
+FENCED: dict[str, tuple[Any, object]] = {
+    "one of two": (cluster_of(0, (1, False), (2, True)), {2}),
+    "none": (cluster_of(0, (1, False)), set()),
+    "before Kafka 4.0": (Refused("not supported"), set()),
+    "an error": (cluster_of(-1), "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+    "no answer": (Unreachable("late"), "late"),
+}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("answer", "found"), FENCED.values(), ids=FENCED)
+def test_fenced_brokers(answer: Any, found: object) -> None:
+    def read(_request: object) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    wire = cast(Wire, SimpleNamespace(read=read))
+    if isinstance(found, str):
+        with pytest.raises((Refused, Unreachable), match=re.escape(found)):
+            fenced(wire)
+    else:
+        assert fenced(wire) == found

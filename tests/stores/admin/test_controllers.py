@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from kquota import library
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, Resource
-from kquota.stores.admin.controllers import reported
+from kquota.stores.admin.controllers import ControllerWire, reported
 from kquota.terms import LEADER_RATE, BrokerId
 
 API_VERSIONS, ALTER, DESCRIBE_CLUSTER = 18, 44, 60
@@ -117,6 +118,22 @@ FAILING: dict[str, tuple[Controller, type[KquotaError], str]] = {
 def test_a_failure_is_explained(controller: Controller, kind: type[KquotaError], words: str) -> None:
     with pytest.raises(kind, match=words):
         altered(controller, seconds=60.0 if controller.active() > 0 else 0.3)
+
+
+class Mute(ControllerWire):
+    """A connection to controllers that answers no request after the start."""
+
+    def __init__(self, error: KquotaError) -> None:
+        cluster = SimpleNamespace(metadata_request=object)
+        self._manager, self._error = SimpleNamespace(cluster=cluster), error  # type: ignore[assignment]
+
+    def ask(self, *_: object) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [Unreachable("late"), Refused("not supported")], ids=str)
+def test_a_failed_refresh_keeps_the_active_controller(error: KquotaError) -> None:
+    Mute(error).refresh()
 
 
 class Brokers:

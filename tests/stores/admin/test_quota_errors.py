@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
-from kquota.errors import Incomplete, KquotaError, Unknown
+from kquota.errors import Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange, Replacement
 from kquota.stores.admin.quotas import WireQuotas
@@ -58,3 +59,28 @@ def test_a_replacement_that_may_have_been_made_is_reported_as_unknown() -> None:
         Entity(user="b"): "TopicAuthorizationFailed (29)",
         Entity(user="c"): "unknown: RequestTimedOut (7)",
     }
+
+
+LOST: dict[str, tuple[bool, bool, type[KquotaError]]] = {
+    # whether there is an active controller, whether the request was sent, and the error of kquota
+    "no active controller": (False, False, Refused),
+    "not sent": (True, False, Refused),
+    "sent": (True, True, Unreachable),
+}
+
+
+@pytest.mark.parametrize(("has_controller", "sent", "kind"), LOST.values(), ids=LOST)
+def test_only_a_request_that_was_sent_makes_a_batch_unknown(
+    has_controller: bool, sent: bool, kind: type[KquotaError]
+) -> None:
+    class Silent(QuotaBroker):
+        def ask(self, request: Any, *_: object) -> Any:
+            if sent and isinstance(request, AlterClientQuotasRequest):
+                request.with_header()
+            raise Unreachable("no answer")
+
+    broker: Any = Silent()
+    broker.has_controller = has_controller
+    with pytest.raises(KquotaError) as raised:
+        WireQuotas(broker).replace([Replacement(entity=Entity(user="a"), before={}, after=LIMITS)])
+    assert type(raised.value) is kind

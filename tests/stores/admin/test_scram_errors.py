@@ -20,7 +20,7 @@ CASES: dict[str, tuple[ScramChange, type[KquotaError], str]] = {
     "after a credential that was written": (
         ScramChange(user="a", add=(scram_keys(SHA_256, 4096, "secret"),), delete=(SHA_512,)),
         Incomplete,
-        f"{DENIED}; already written: {SHA_256}",
+        f"{DENIED}. Already written: {SHA_256}",
     ),
     "after a credential that was not set": (ScramChange(user="a", delete=(SHA_256, SHA_512)), Refused, DENIED),
 }

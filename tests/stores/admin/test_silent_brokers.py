@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kquota.errors import KquotaError, Unreachable
+from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import HUNG_SECONDS, Wire
 from kquota.stores.admin.controller_configs import ControllerConfigs
@@ -45,9 +46,9 @@ class Brokers:
         return {b: Unreachable(f"broker {b}: no answer") if b in self.hung else _answer() for b in requests}
 
 
-def _answer() -> Any:
-    code, name = on_the_wire(LISTED.resource)
-    config = SimpleNamespace(name=LEADER_REPLICAS, value="0:1", config_source=own_source(LISTED.resource))
+def _answer(setting: Setting = LISTED, value: str | None = "0:1") -> Any:
+    code, name = on_the_wire(setting.resource)
+    config = SimpleNamespace(name=setting.key, value=value, config_source=own_source(setting.resource))
     result = SimpleNamespace(resource_type=code, resource_name=name, error_code=0, configs=[config])
     return SimpleNamespace(results=[result])
 
@@ -81,6 +82,24 @@ def test_the_time_limit_is_short_while_another_broker_can_answer() -> None:
     settings.values([LISTED, Setting.of_broker(ONE, LEADER_RATE)])
     assert brokers.asked == [ONE, TWO, TWO, ONE]
     assert brokers.limits == [HUNG_SECONDS, None, None]
+
+
+def test_a_rate_is_not_written_if_its_broker_dies_after_the_read() -> None:
+    rate, alive = Setting.of_broker(TWO, LEADER_RATE), [ONE, TWO]
+
+    class Dying(Brokers):
+        has_controller = True
+
+        def brokers(self) -> dict[BrokerId, None]:
+            return dict.fromkeys(alive)
+
+        def ask_each(self, requests: Mapping[BrokerId, Any], seconds: float | None = None) -> dict[BrokerId, Any]:
+            alive[:] = [ONE]
+            return dict.fromkeys(requests, _answer(rate, None))
+
+    (error,) = WireSettings(cast(Wire, Dying())).change([Change(setting=rate, before=None, after="1")]).values()
+    assert isinstance(error, Unreachable)
+    assert str(error) == f"{rate} was not written, because the broker is dead. Check that the broker is running"
 
 
 def test_a_controller_that_does_not_answer_is_asked_once() -> None:

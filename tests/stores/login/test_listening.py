@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 import ssl
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kquota.errors import Invalid, Unreachable
+from kquota.stores.login import listening
 from kquota.stores.login.listening import addresses, explained, must_listen
 
 TAKEN = {
@@ -54,6 +58,30 @@ def test_the_reason_for_each_address() -> None:
     causes = r"\(\[::1\]:1: [^;]+; 127\.0\.0\.1:1: [^;]+\)"
     named = rf"no broker accepts a connection at \[::1\]:1,127\.0\.0\.1:1 {causes}\. Check --x"
     assert re.fullmatch(named, str(raised.value))
+
+
+def test_the_addresses_of_a_host_share_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, tried = SimpleNamespace(seconds=0.0), list[str]()
+
+    def resolved(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        ips = [f"10.0.0.{n}" for n in (1, 2, 3)] if host == "k1" else [host]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in ips]
+
+    class Dropped(socket.socket):
+        """A connection whose packets a firewall drops."""
+
+        def connect(self, address: Any) -> None:
+            clock.seconds += self.gettimeout() or 0.0
+            tried.append(address[0])
+            raise TimeoutError("timed out")
+
+    monkeypatch.setattr(listening, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "socket", Dropped)
+    with pytest.raises(Unreachable, match=re.escape("(k1:9092: timed out; 10.0.0.9:9092: timed out)")):
+        must_listen("broker", "k1:9092,10.0.0.9:9092", "--x", "config", 10.0)
+    assert clock.seconds == pytest.approx(10.0)
+    assert tried == ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.9"]
 
 
 UNVERIFIED = {

@@ -168,6 +168,7 @@ def test_a_section_of_a_jaas_file(tmp_path: Path) -> None:
     ("text", "name", "reason"),
     [
         (FILE, "Two", "section Two has 2 login modules"),
+        (FILE + FILE, "Client", "section Client is listed twice. Remove one of them"),
         (f"{CANARY}", "Client", "{ is missing after the name of a section"),
         (f"Client {{ m required a={CANARY}; }}", "Client", "; is missing after the }"),
         (f"Client {{ m required a={CANARY};", "Client", "not closed"),

@@ -603,6 +603,17 @@ def test_an_unusable_store_is_reported(tmp_path: Path, ours: Certified, own: Cer
     assert "PRIVATE KEY" not in repr(refused.value)
 
 
+@pytest.mark.parametrize("form", ["PEM", "PKCS12"])
+def test_a_key_store_that_is_deleted_during_the_command_is_reported(
+    tmp_path: Path, ours: Certified, own: Certified, form: str
+) -> None:
+    found, _ = read(tmp_path, {"security.protocol": "SSL", **stores(tmp_path, ours, own)[form]})
+    for path in tmp_path.glob("own.*"):
+        path.unlink()
+    with pytest.raises(Invalid, match="the key store cannot be loaded: No such file or directory"):
+        found.context()
+
+
 @pytest.mark.parametrize(("listener", "properties"), RIGHT.values(), ids=RIGHT)
 def test_librdkafka_logs_in(secured: Secured, tmp_path: Path, listener: str, properties: Mapping[str, str]) -> None:
     from confluent_kafka.admin import AdminClient

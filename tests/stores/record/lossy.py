@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from kafka.errors import KafkaTimeoutError
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from kquota.errors import Unreachable
+from kquota.errors import Refused, Unreachable
 from kquota.stores.admin.connection import Wire
 from kquota.terms import BrokerId
 
@@ -34,6 +34,10 @@ class LossyWire(Wire):
 
 def not_sent(ask: Ask) -> Any:
     raise Unreachable("no answer to Produce (it was not sent)")
+
+
+def not_supported(ask: Ask) -> Any:
+    raise Refused("this release of Kafka does not support Produce")
 
 
 def answer_lost(ask: Ask) -> Any:

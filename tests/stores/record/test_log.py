@@ -16,7 +16,7 @@ from kquota.stores.state.log import Log
 from tests.stores.record.broker import BrokerWire, HeldTopic
 from tests.stores.record.contract import LogContract
 from tests.stores.record.fake import MemoryTopic
-from tests.stores.record.lossy import never_answered
+from tests.stores.record.lossy import never_answered, not_supported
 from tests.stores.record.stage import handle
 
 
@@ -52,6 +52,17 @@ class TestOnRealBrokers(LogContract):
         log = find(self.wire, self.name)
         assert log is not None
         return log
+
+
+def test_a_broker_that_does_not_support_produce_appends_nothing_and_an_offer_raises_nothing() -> None:
+    topic = HeldTopic()
+    wire = BrokerWire({"t": topic})
+    wire.fault = not_supported
+    handle(wire, "t").offer([("a", b"1")])
+    assert topic.batches == []
+    wire.fault = not_supported
+    handle(wire, "t").append([("a", b"1")])
+    assert len(topic.batches) == 1, "the second attempt of the append succeeds"
 
 
 @pytest.mark.parametrize(

@@ -46,5 +46,5 @@ def test_paths_that_cannot_hold_a_report(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_disappeared_is_reported_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="cannot be written: No such file or directory"):
+    with pytest.raises(Refused, match="cannot be written or synced: No such file or directory"):
         write_report(tmp_path / "gone" / "move.html", MARK)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kquota.errors import Refused
+from kquota.errors import Invalid, Refused
 from kquota.quota.usage import BucketUse, QuotaBucket
-from kquota.stores.state.usage_files import add
+from kquota.stores.state.usage_files import add, found
 from kquota.terms import PRODUCER_BYTE_RATE
 
 MIDNIGHT = datetime(2026, 11, 24, tzinfo=UTC)
@@ -72,6 +72,14 @@ def test_the_partial_file_of_a_killed_reading_is_removed_on_the_next_day(tmp_pat
     os.utime(partial, (time.time() - 25 * 3600,) * 2)
     add(tmp_path, "c", MIDNIGHT + timedelta(hours=25), READING)
     assert not partial.exists()
+
+
+def test_a_day_that_cannot_be_read_is_not_left_out(tmp_path: Path) -> None:
+    add(tmp_path, "c", MIDNIGHT, READING)
+    assert len(found([tmp_path]).waiting) == 1
+    (tmp_path / "date=2026-11-25").touch()
+    with pytest.raises(Invalid, match="date=2026-11-25: cannot be read: Not a directory"):
+        found([tmp_path])
 
 
 def test_a_reading_without_a_use_has_no_file(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class ProbeOptions(WritingOptions):
         value(
             "seconds",
             "N",
-            "Time to measure. A load on brokers is measured after its first two quota windows, and a byte rate "
+            "Time to measure. kquota measures a load on brokers after its first two quota windows, and byte rates "
             f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each "
             f"step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
         ),

@@ -107,7 +107,7 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
     """Return the throughput of the client on each broker, or on the controller."""
-    say(f"loading for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
+    say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
 

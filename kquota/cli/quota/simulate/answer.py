@@ -24,7 +24,7 @@ UNFINISHED: Final = (
     "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota, "
     "the thread time of each request and the length of the load"
 )
-_UNKNOWN: Final = "unknown, because the load lasts less than one quota window after the first two"
+_UNKNOWN: Final = "unknown, because the load is too short. It must last at least three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
 """The number of cells in a plot that is not on a terminal."""

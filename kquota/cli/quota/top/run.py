@@ -181,7 +181,7 @@ def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, s
     try:
         found = _read(reader, quotas, options, source)
     except Unreachable as error:
-        yield f"warning: {worded(error)}; trying again"
+        yield f"warning: {worded(error)}. Trying again"
         return
     yield from found.notes
     yield from found.text(shutil.get_terminal_size().columns)
