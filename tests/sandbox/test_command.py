@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kquota.errors import KquotaError
-from kquota.sandbox import demo
+from kquota.errors import KquotaError, Refused
+from kquota.sandbox import cluster, demo
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import runs
@@ -149,3 +149,19 @@ def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
         with pytest.raises(KquotaError, match="the move command is still running"):
             demo._exit_code(running, 0.1)
         running.kill()
+
+
+@pytest.mark.parametrize("ended", [KeyboardInterrupt(), Refused("broker 1 did not start")], ids=["Ctrl-C", "no start"])
+def test_a_demo_that_does_not_start_leaves_only_the_logs_of_its_servers(
+    ended: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[str] = []
+
+    def up(**_: object) -> None:
+        raise ended
+
+    monkeypatch.setattr(cluster, "up", up)
+    monkeypatch.setattr(cluster, "down", removed.append)
+    with pytest.raises(type(ended)):
+        demo.demo(demo.Story(line=lambda *_: None, progress=lambda *_: None, commands={}))
+    assert removed == ([demo.NAME] if isinstance(ended, KeyboardInterrupt) else [])
