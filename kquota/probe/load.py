@@ -178,7 +178,7 @@ def connections(limit: float | None) -> int:
 
     Each connection sends one request at a time. Without a quota, one connection is enough.
     """
-    return 1 if limit is None else min(_MOST_CONNECTIONS, math.ceil(limit / _PERCENT_A_CONNECTION))
+    return 1 if limit is None else min(_MOST_CONNECTIONS, math.floor(limit / _PERCENT_A_CONNECTION) + 1)
 
 
 def mutating(limit: float | None) -> float:

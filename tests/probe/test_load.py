@@ -154,4 +154,4 @@ def test_the_default_rate_is_above_the_quota_and_limited() -> None:
     assert load.pushing(1e6, 3) == 1.5e6
     assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE
     assert load.pushing(1e12, 4) * 4 == load.MOST_RATE
-    assert [load.connections(limit) for limit in (None, 0.1, 25, 26, 1e6)] == [1, 1, 1, 2, 8]
+    assert [load.connections(limit) for limit in (None, 0.1, 24.9, 25, 26, 50, 1e6)] == [1, 1, 1, 2, 2, 3, 8]
