@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -165,3 +166,16 @@ def test_a_demo_that_does_not_start_leaves_only_the_logs_of_its_servers(
     with pytest.raises(type(ended)):
         demo.demo(demo.Story(line=lambda *_: None, progress=lambda *_: None, commands={}))
     assert removed == ([demo.NAME] if isinstance(ended, KeyboardInterrupt) else [])
+
+
+def test_folders_of_others_are_left_out_and_an_unusable_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kquota" / "sandbox" / ".of another").mkdir(parents=True)
+    for command in ("status", "down --all"):
+        assert kquota("sandbox", *command.split(), env={"XDG_STATE_HOME": str(tmp_path)}).code == 0
+    (file := tmp_path / "file").touch()
+    usable = {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    for options, folder, name in (("--zookeeper-only", "sandbox", "XDG_STATE_HOME"), ("", "kafka", "XDG_CACHE_HOME")):
+        ran = kquota("sandbox", "up", *options.split(), env=usable | {name: str(file)})
+        words = f"{file}/kquota/{folder}: cannot be written: Not a directory. Set {name} to another folder"
+        assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+        assert ran.err == f"kquota: error: {words}\n"
