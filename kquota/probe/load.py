@@ -200,9 +200,11 @@ def bounded(load: Load) -> Load:
             " or brokers, or a higher ",
             Parameter("most_bytes"),
         )
-    if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
+    if load.kind is Kind.CREATE_TOPICS and (made := _mutations(load)) > MOST_MUTATIONS:
+        # Infinite for a quota near the largest double.
+        amount = f"{math.ceil(made):,}" if math.isfinite(made) else "too many"
         raise Refused(
-            f"the probe would request {made:,} mutations (a full bucket, then the quota's"
+            f"the probe would request {amount} mutations (a full bucket, then the quota's"
             f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}. Give fewer ",
             Parameter("seconds"),
             ", or the ",

@@ -111,6 +111,10 @@ BOUNDS: dict[str, tuple[Load, str]] = {
         r"write 44 GB \(44000000000 bytes\), and most_bytes allows 44 GB \(43999999999 bytes\)",
     ),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
+    "a quota without end": (
+        a_load(Kind.CREATE_TOPICS, rate=3e308, limit=1e308),
+        r"request too many mutations .* 5,000",
+    ),
 }
 
 
