@@ -337,8 +337,11 @@ def test_the_clients_with_their_quotas(house: InMemory, session: Transcript, mon
     found[1:] = [_of_broker("2"), _of_broker("3"), _of_broker("3000", mutations)]
     found += [_of_broker(id, ("fetch", "alice", None, BucketUse(broker=id, used=1.0))) for id in ("7", "8")]
     session.kquota(f"quota top {BROKER} --prometheus http://p:9090 --output json")
-    session.note("no client has a quota metric")
+    session.note("a client without a quota is throttled")
+    found[:] = [_of_broker("1", ("produce", "carol", None, BucketUse(broker="1", used=1.0, throttle_ms=5.0)))]
     house.quotas.alive = frozenset({BrokerId(1)})
+    session.kquota(f"{top} --limited --output tsv")
+    session.note("no client has a quota metric")
     found[:] = [_of_broker("1")]
     for form in FORMS:
         session.kquota(f"{top} --output {form}")

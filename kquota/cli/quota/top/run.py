@@ -209,7 +209,9 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(one for one in usages if one.limit is not None or not options.limited)
-    throttled = any(one.throttled for one in shown[:1])  # throttled clients come first
+    throttled = any(one.throttled for one in usages[:1])  # throttled clients come first
+    if throttled and not any(one.throttled for one in shown[:1]):
+        notes.append("note: a client is throttled, but --limited leaves it out, because no quota limits it")
     return TopClients(
         brokers=tuple(one.broker for one in brokers),
         controller_queue_ms=max(queues, default=None),
