@@ -134,14 +134,14 @@ def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = 
     """Print the answer of a command, or each answer of a generator, and close the generator.
 
     Return the exit code of the last answer, or 0 without answers. With `quiet`, stdout is empty, and stderr has only
-    messages that need action. `quiet` has no effect on a generator.
+    messages that need action.
     """
     if isinstance(returned, Answer):
         return _needed(returned) if quiet else _shown(returned, output)
     code = DONE
     with closing(returned) as answers:
         for answer in answers:
-            code = _shown(answer, output, watched=True)
+            code = _needed(answer) if quiet else _shown(answer, output, watched=True)
     return code
 
 

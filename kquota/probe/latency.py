@@ -104,8 +104,12 @@ class LatencyProbe:
         by_broker = {broker: found.get(number, ()) for number, broker in enumerate(self._leaders)}
         now = self._clock.now()
         if (now >= self._expires or self._writes.lost) and now >= self._again:
-            with suppress(KquotaError):
+            before = len(self._made)
+            try:
                 self._open()
+            except KquotaError:
+                # Otherwise, every attempt would leave a topic until the end.
+                self._remove(self._made[before:])
             self._again = now + _RETRY
         return by_broker
 
@@ -127,10 +131,13 @@ class LatencyProbe:
         self._client.close()
         self._client, self._writes, self._leaders, self._expires = client, writes, brokers, now + LASTING
         # A topic that cannot be removed now is removed with the next one, or at the end.
-        if old:
+        self._remove(old)
+
+    def _remove(self, topics: Sequence[str]) -> None:
+        if topics:
             with suppress(KquotaError), self._who.stage() as stage:
-                actions.remove(stage.topics, stage.configs, self._clock, old)
-                del self._made[: len(old)]
+                done = actions.remove(stage.topics, stage.configs, self._clock, topics)
+                self._made[:] = [topic for topic in self._made if topic not in done]
 
     def _until_answered(self, topic: str, writes: SmallWrites, brokers: Sequence[BrokerId]) -> None:
         """Write until every broker has acknowledged a write, because the first writes also wait for connections.

@@ -178,7 +178,7 @@ def connections(limit: float | None) -> int:
 
     Each connection sends one request at a time. Without a quota, one connection is enough.
     """
-    return 1 if limit is None else min(_MOST_CONNECTIONS, math.ceil(limit / _PERCENT_A_CONNECTION))
+    return 1 if limit is None else min(_MOST_CONNECTIONS, math.floor(limit / _PERCENT_A_CONNECTION) + 1)
 
 
 def mutating(limit: float | None) -> float:
@@ -200,9 +200,11 @@ def bounded(load: Load) -> Load:
             " or brokers, or a higher ",
             Parameter("most_bytes"),
         )
-    if load.kind is Kind.CREATE_TOPICS and (made := math.ceil(_mutations(load))) > MOST_MUTATIONS:
+    if load.kind is Kind.CREATE_TOPICS and (made := _mutations(load)) > MOST_MUTATIONS:
+        # Infinite for a quota near the largest double.
+        amount = f"{math.ceil(made):,}" if math.isfinite(made) else "too many"
         raise Refused(
-            f"the probe would request {made:,} mutations (a full bucket, then the quota's"
+            f"the probe would request {amount} mutations (a full bucket, then the quota's"
             f" {load.limit:g} per second), but a probe requests at most {MOST_MUTATIONS:,}. Give fewer ",
             Parameter("seconds"),
             ", or the ",

@@ -18,9 +18,10 @@ _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
 
 
 def write(document: Document) -> ForeignText:
-    """Return the document that `rpk cluster quotas import` reads. The name `<default>` means the default entity.
+    """Return the document that `rpk cluster quotas import` reads. Everything that it cannot restore is in `losses`.
 
-    Everything that rpk cannot hold is in `losses`, for example a user whose name is `<default>`.
+    `rpk cluster quotas describe` prints a default entity as `<default>`, but `import` reads this as a name (import.go).
+    It would set the limits for a user or client-id `<default>`, and remove those of the default without showing it.
     """
     held, losses = divided(document, _wrong)
     lines = ["quotas:" if held else "quotas: []"]
@@ -30,6 +31,8 @@ def write(document: Document) -> ForeignText:
 
 
 def _wrong(entity: Entity, _limits: Limits) -> str | None:
+    if any(name is DEFAULT for _, name in entity.parts()):
+        return f"`rpk cluster quotas import` reads {WIRE_DEFAULT} as a name, so it cannot restore a default"
     if any(name == WIRE_DEFAULT for _, name in entity.parts()):
         return f"rpk writes the default entity as {WIRE_DEFAULT}, so no name can be {WIRE_DEFAULT}"
     return None
@@ -38,7 +41,7 @@ def _wrong(entity: Entity, _limits: Limits) -> str | None:
 def _quota(entity: Entity, limits: Limits) -> Iterator[str]:
     yield "  - entity:"
     for kind, name in sorted(entity.parts(), key=lambda part: WIRE_TYPES[part[0]]):
-        yield f"      - name: {quoted(WIRE_DEFAULT if name is DEFAULT else str(name))}"
+        yield f"      - name: {quoted(str(name))}"
         yield f"        type: {WIRE_TYPES[kind]}"
     yield "    values:" if limits else "    values: []"
     for key, limit in limits.items():

@@ -370,6 +370,6 @@ def _read(directory: Path) -> Sandbox:
             servers.broker_plan(b["id"], b["port"], directory, b.get("metrics_port")) for b in plan.pop("brokers")
         )
         return Sandbox(directory=directory, brokers=brokers, **plan)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         wrong = f"{directory / _PLAN} is not a valid sandbox file ({error}). "
         raise Refused(wrong, StepFor(NextStep.REMOVE_SANDBOX, directory.name)) from error

@@ -20,7 +20,7 @@ from kquota.errors import KquotaError, Unreachable
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.reassign.plan import Plan
 from kquota.sandbox import cluster as sandbox
-from kquota.sandbox import traffic
+from kquota.sandbox import jars, traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.jars import Tell
 from kquota.terms import BrokerId, TopicPartition
@@ -73,13 +73,14 @@ def demo(story: Story) -> bool:
     """Run the demo. Return False if Kafka's jars could not be downloaded, so that only the part with ZooKeeper was
     possible.
 
-    The sandbox is removed at the end, even if a step fails. If a server does not start, the servers are stopped, but
-    their logs are kept. Raises KquotaError if a step fails, or if the predicted time is off by more than 15 %.
+    The sandbox is removed at the end, even if a step fails or is interrupted. If a server does not start, the servers
+    are stopped, but their logs are kept. Raises KquotaError if a step fails, or if the predicted time is off by more
+    than 15 %.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
             story.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
-            found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
+            found = _up(story, jars.NEWEST)
         except Unreachable as error:
             story.line("Kafka is not available here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
@@ -93,6 +94,14 @@ def demo(story: Story) -> bool:
             sandbox.down(NAME)
     story.line("\nAll steps worked. The sandbox is removed.")
     return True
+
+
+def _up(story: Story, kafka: str | None) -> Sandbox:
+    try:
+        return sandbox.up(name=NAME, kafka=kafka, owner_pid=os.getpid(), tell=story.progress)
+    except KeyboardInterrupt:
+        sandbox.down(NAME)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +264,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
     story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
-    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
+    found = _up(story, None)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
         cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)

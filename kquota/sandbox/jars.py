@@ -18,6 +18,7 @@ from typing import Final
 
 from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
+from kquota.sandbox import places
 
 Tell = Callable[[str, float | None], None]
 """A callback that receives the current step and the share of it that is done (0 to 1), or None if unknown."""
@@ -169,8 +170,7 @@ def _folder(name: str, wanted: _Wanted, tell: Tell) -> Path:
 
 @contextlib.contextmanager
 def _turn(lock: Path, what: str, tell: Tell) -> Iterator[int]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as file:
+    with places.opened(lock, "XDG_CACHE_HOME") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -10,9 +10,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final, TextIO
 
 from kquota import folders
 from kquota.errors import Busy, Invalid, Refused
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def state_folder() -> Path:
@@ -27,7 +30,7 @@ def directory(name: str) -> Path:
 
     Raises Invalid for an invalid name.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+    if not _NAME.fullmatch(name):
         raise Invalid(
             f"{name!r} is not a valid sandbox name: use up to 64 letters, digits, '.', '_' and '-', and begin with a "
             "letter or digit"
@@ -36,9 +39,10 @@ def directory(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of all sandboxes, running or not, sorted."""
+    """Return the names of all sandboxes, running or not, sorted. Folders that no sandbox can have are left out."""
     folder = state_folder()
-    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in found if path.is_dir() and _NAME.fullmatch(path.name))
 
 
 def remove(folder: Path) -> None:
@@ -56,15 +60,26 @@ def remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so.
+    """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so, and Refused if
+    the folder of sandboxes cannot be written.
 
     The lock ends when the process that holds it ends for any reason.
     """
-    folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f".{name}.lock").open("w") as file:
+    with opened(state_folder() / f".{name}.lock", "XDG_STATE_HOME") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Busy(f"another kquota is starting or stopping sandbox {name}. Try again later") from error
         yield
+
+
+def opened(lock: Path, variable: str) -> TextIO:
+    """Open a lock file in a folder that is created if necessary. `variable` is the environment variable that sets the
+    folder. Raises Refused if the folder cannot be written.
+    """
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        return lock.open("w")
+    except OSError as error:
+        why = f"cannot be written: {error.strerror}. Set {variable} to another folder"
+        raise Refused(f"{lock.parent}: {why}") from error

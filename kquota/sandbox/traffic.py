@@ -34,7 +34,7 @@ class ClientThrottling:
     longest_ms: int
     """The longest of these waits, or 0 without a wait."""
     rate: float
-    """The mean rate of the client's writes, in bytes per second."""
+    """The mean rate of the writes that brokers accepted, in bytes per second."""
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -68,11 +68,12 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
     """Write `size` bytes, rounded down to whole records, evenly over the partitions, at full speed.
 
     `tell` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end, waits
-    at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
+    at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time, or reject any.
     """
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
-    )
+    rejected: list[str] = []
+    reported: Any = {"on_delivery": lambda error, _record: rejected.append(error.str()) if error else None}
+    queue = {"queue.buffering.max.kbytes": 65_536}
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "loader", **queue, **_QUIET, **reported})
     count = size // MESSAGE
     for number in range(count):
         put(producer, topic, _PAYLOAD, number % partitions)
@@ -82,6 +83,9 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
     if left := producer.flush(_SECONDS):
         records = counted(left, "record")
         raise Unreachable(f"topic {topic}: the brokers did not accept {records} within {_SECONDS:.0f} s")
+    if rejected:
+        records = counted(len(rejected), "record")
+        raise Unreachable(f"topic {topic}: the brokers did not accept {records} ({rejected[0]})")
 
 
 def put(producer: Producer, topic: str, payload: bytes, partition: int) -> None:
@@ -133,6 +137,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
     waits at most 60 s for the queued records.
     """
     times: list[int] = []
+    accepted: list[int] = []
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -140,6 +145,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
             "queue.buffering.max.messages": 200,
             **_QUIET,
             "throttle_cb": lambda event: times.append(int(event.throttle_time * 1000)),
+            "on_delivery": lambda error, _record: None if error else accepted.append(MESSAGE),
         }
     )
     started, sent = time.monotonic(), 0
@@ -152,7 +158,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
     producer.flush(_SECONDS)
     waits = [wait for wait in times if wait]
     return ClientThrottling(
-        times=len(waits), longest_ms=max(waits, default=0), rate=sent / (time.monotonic() - started)
+        times=len(waits), longest_ms=max(waits, default=0), rate=sum(accepted) / (time.monotonic() - started)
     )
 
 

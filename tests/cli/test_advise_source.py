@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from kquota.cli.quota.advise.source import trace_keys
+from kquota.cli.quota.advise.source import _listed, trace_keys
 from kquota.errors import Invalid
+from kquota.quota.usage import BucketUse, QuotaBucket, usage_lines
+from kquota.sizes.snapshot import STAMP
 from kquota.spark.files import Files
 from kquota.spark.trace_files import TraceFiles
 from kquota.terms import (
@@ -41,3 +45,14 @@ def test_keys_of_a_trace(header: str | None, given: list[str], expected: list[st
     else:
         with pytest.raises(Invalid, match=expected):
             trace_keys(trace, given)
+
+
+def test_readings_before_the_calendar_are_refused(tmp_path: Path) -> None:
+    bucket = QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id="a")
+    begin = datetime(1, 1, 1, tzinfo=UTC)
+    row = next(usage_lines("c", begin, 60, [(bucket, BucketUse(broker="1", used=5.0))]))
+    (day := tmp_path / "date=0001-01-01").mkdir()
+    text = row.replace(begin.strftime(STAMP), "0001-01-01T00:00:00Z")
+    (day / "c-00010101T000000Z.jsonl.gz").write_bytes(gzip.compress(f"{text}\n".encode()))
+    with pytest.raises(Invalid, match=r"the newest reading is from 0001-01-01\. Remove readings with wrong times"):
+        _listed([tmp_path], "c", timedelta(days=7))

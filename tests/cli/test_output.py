@@ -147,6 +147,8 @@ def test_text_shows_every_check_and_json_the_last_one(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "a: 1\nb: 2\n"
     assert show(looks(), Output.json) == 0
     assert json.loads(capsys.readouterr().out)["what"] == "b"
+    assert show(looks(), Output.text, quiet=True) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

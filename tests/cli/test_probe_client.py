@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.quota.probe import client_command
 from kquota.cli.quota.probe.client_command import shown
+from kquota.errors import Refused
 from kquota.probe.behavior import BehaviorRecord, Honors
 from kquota.probe.scratch import PREFIX
 from kquota.quota.entity import Entity
@@ -177,3 +180,19 @@ def test_the_conclusion_says_how_a_client_failed(exit_code: int, ending: str) ->
     found = shown("client {bootstrap}", None, exit_code, BehaviorRecord().figures())
     assert found.code == 1
     assert f"The client failed: {ending}. Run it without kquota to see why." in " ".join(found.text())
+
+
+def test_a_client_of_another_user_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example `sudo -u app client`, whose processes kquota may not signal."""
+    groups = []
+
+    def forbidden(group: int, _number: int) -> None:
+        groups.append(group)
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", forbidden)
+        with pytest.raises(Refused, match=r"the client \(process \d+\) runs as another user, so kquota cannot stop it"):
+            client_command.ran(["sleep", "600"], 0.1)
+        assert client_command.ran(["true"], 10.0) == 0
+    os.kill(groups[0], signal.SIGKILL)

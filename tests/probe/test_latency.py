@@ -179,3 +179,18 @@ def test_a_topic_that_cannot_be_replaced_stays_in_use(house: House) -> None:
         assert first not in house.names
         assert len(house.names) == 1
     assert house.names == []
+
+
+def test_attempts_that_fail_leave_no_topics(house: House) -> None:
+    with house.probe() as probe:
+        (first,) = house.names
+        house.clock.sleep(LASTING.total_seconds())
+        house.latency[BROKERS[1]] = math.inf
+        for _ in range(3):
+            probe.latencies()
+            assert house.names == [first]
+            house.clock.sleep(60)
+        del house.latency[BROKERS[1]]
+        probe.latencies()
+        assert (len(house.names), first in house.names, house.opened) == (1, False, 1)
+    assert house.names == []

@@ -111,6 +111,10 @@ BOUNDS: dict[str, tuple[Load, str]] = {
         r"write 44 GB \(44000000000 bytes\), and most_bytes allows 44 GB \(43999999999 bytes\)",
     ),
     "too many mutations": (a_load(Kind.CREATE_TOPICS, rate=600.0, limit=200.0), r"request 7,700 mutations .* 5,000"),
+    "a quota without end": (
+        a_load(Kind.CREATE_TOPICS, rate=3e308, limit=1e308),
+        r"request too many mutations .* 5,000",
+    ),
 }
 
 
@@ -154,4 +158,4 @@ def test_the_default_rate_is_above_the_quota_and_limited() -> None:
     assert load.pushing(1e6, 3) == 1.5e6
     assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE
     assert load.pushing(1e12, 4) * 4 == load.MOST_RATE
-    assert [load.connections(limit) for limit in (None, 0.1, 25, 26, 1e6)] == [1, 1, 1, 2, 8]
+    assert [load.connections(limit) for limit in (None, 0.1, 24.9, 25, 26, 50, 1e6)] == [1, 1, 1, 2, 2, 3, 8]

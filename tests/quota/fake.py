@@ -57,6 +57,7 @@ class MemoryPrincipals(FakeQuotas):
     def __init__(self, scram: Mapping[str, Mapping[str, int | None]] | None = None) -> None:
         super().__init__()
         self._scram = dict(scram or {})
+        self.alive = frozenset({BrokerId(1)})
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
         found = {user: told for user, told in self._scram.items() if isinstance(name, Every) or user == name}
@@ -75,7 +76,7 @@ class MemoryPrincipals(FakeQuotas):
         return (4, 3)
 
     def brokers(self) -> frozenset[BrokerId]:
-        return frozenset({BrokerId(1)})
+        return self.alive
 
     def cluster_id(self) -> str:
         return "in-memory"

@@ -142,17 +142,22 @@ def test_strimzi_holds_users_with_a_name() -> None:
     }
 
 
-def test_rpk_holds_every_entity_in_the_shape_of_its_describe_command() -> None:
+def test_rpk_holds_every_entity_without_a_default_in_the_shape_of_its_describe_command() -> None:
+    """`rpk cluster quotas import` reads <default> as a name, and removes the limits of the default."""
     found = rpk.write(EVERYTHING)
-    assert found.losses == ()
+    why = "`rpk cluster quotas import` reads <default> as a name, so it cannot restore a default"
+    assert [(loss.what, loss.why) for loss in found.losses] == [
+        ("user default", why),
+        ("user default client 'etl'", why),
+    ]
     quotas = yaml.safe_load(found.text)["quotas"]
-    assert len(quotas) == len(EVERYTHING.limits)
+    assert len(quotas) == len(EVERYTHING.limits) - len(found.losses)
     assert quotas[0] == {
         "entity": [{"name": "10.0.0.7", "type": "ip"}],
         "values": [{"key": "connection_creation_rate", "values": "20"}],
     }
     assert {
-        "entity": [{"name": "etl", "type": "client-id"}, {"name": "<default>", "type": "user"}],
+        "entity": [{"name": "etl", "type": "client-id"}, {"name": "alice", "type": "user"}],
         "values": [{"key": "consumer_byte_rate", "values": "1000000"}],
     } in quotas
 
@@ -203,6 +208,7 @@ LOST: dict[str, tuple[str, Entity, Limits, str]] = {
         {REQUEST_PERCENTAGE: 1.0},
         "as the default",
     ),
+    "the default of rpk": ("rpk", Entity(client_id=DEFAULT), {REQUEST_PERCENTAGE: 1.0}, "cannot restore a default"),
     "rpk's word for the default": (
         "rpk",
         Entity(user="<default>"),

@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from kquota.errors import KquotaError
-from kquota.sandbox import demo
+from kquota.errors import KquotaError, Refused
+from kquota.sandbox import cluster, demo
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import runs
@@ -149,3 +150,32 @@ def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
         with pytest.raises(KquotaError, match="the move command is still running"):
             demo._exit_code(running, 0.1)
         running.kill()
+
+
+@pytest.mark.parametrize("ended", [KeyboardInterrupt(), Refused("broker 1 did not start")], ids=["Ctrl-C", "no start"])
+def test_a_demo_that_does_not_start_leaves_only_the_logs_of_its_servers(
+    ended: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[str] = []
+
+    def up(**_: object) -> None:
+        raise ended
+
+    monkeypatch.setattr(cluster, "up", up)
+    monkeypatch.setattr(cluster, "down", removed.append)
+    with pytest.raises(type(ended)):
+        demo.demo(demo.Story(line=lambda *_: None, progress=lambda *_: None, commands={}))
+    assert removed == ([demo.NAME] if isinstance(ended, KeyboardInterrupt) else [])
+
+
+def test_folders_of_others_are_left_out_and_an_unusable_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kquota" / "sandbox" / ".of another").mkdir(parents=True)
+    for command in ("status", "down --all"):
+        assert kquota("sandbox", *command.split(), env={"XDG_STATE_HOME": str(tmp_path)}).code == 0
+    (file := tmp_path / "file").touch()
+    usable = {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    for options, folder, name in (("--zookeeper-only", "sandbox", "XDG_STATE_HOME"), ("", "kafka", "XDG_CACHE_HOME")):
+        ran = kquota("sandbox", "up", *options.split(), env=usable | {name: str(file)})
+        words = f"{file}/kquota/{folder}: cannot be written: Not a directory. Set {name} to another folder"
+        assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+        assert ran.err == f"kquota: error: {words}\n"

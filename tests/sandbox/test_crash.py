@@ -180,7 +180,7 @@ def test_an_invalid_pid_file_is_ignored(tmp_path: Path, text: str) -> None:
     assert Process(name="broker-1", directory=tmp_path).pid is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"brokers": 3}', "{"])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"brokers": 3}', "{"])
 def test_a_broken_file_is_refused_and_down_removes_it(name: str, text: str) -> None:
     folder = places.directory(name)
     folder.mkdir(parents=True)

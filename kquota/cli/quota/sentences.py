@@ -179,7 +179,7 @@ def _in_the_cluster(answer: KeyAnswer, cluster: Capacity) -> str:
         return f"unknown: {_NO_BROKERS}"
     brokers = "1 broker" if cluster.size == 1 else f"{cluster.size} brokers"
     most = f"at most {amount(answer.key, answer.cluster)} on {brokers}; each broker counts separately"
-    return f"{most}; {_capacity(answer, cluster)}" if answer.row.model is Model.SHARE else most
+    return f"{most}. {_capacity(answer, cluster)}" if answer.row.model is Model.SHARE else most
 
 
 def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
@@ -188,13 +188,13 @@ def _capacity(answer: KeyAnswer, cluster: Capacity) -> str:
     capacities = sorted(one.request_capacity for one in brokers if one.request_capacity is not None)
     mosts = [one.request_most for one in brokers if one.request_most is not None]
     if len(capacities) < len(brokers) or not capacities or answer.limit is None:
-        return "the capacity of a broker is unknown"
+        return "The number of a broker's threads is unknown"
     shares = [f"{100 * answer.limit / capacity:.3g}%" for capacity in capacities]
-    of = _range(f"{capacities[0]}%", f"{capacities[-1]}%")
-    has = f"100% is one thread, and a broker has {of}: (num.io.threads + num.network.threads) x 100"
+    threads = _range(f"{capacities[0] // 100}", f"{capacities[-1] // 100}")
+    has = f"100% is the time of one thread. Each broker has {threads} threads (num.io.threads + num.network.threads)"
     if len(mosts) == len(brokers) and answer.limit > max(mosts):
         return f"{has}, so this quota has no effect"
-    return f"{has}, so this quota is {_range(shares[-1], shares[0])} of a broker's capacity"
+    return f"{has}, so this quota is {_range(shares[-1], shares[0])} of their time"
 
 
 def _range(least: str, most: str) -> str:

@@ -55,12 +55,15 @@ class PrometheusServer:
 def server(text: str, named: str) -> PrometheusServer:
     """Parse the URL of a Prometheus server. The query of the URL has the labels that select the series.
 
-    Raises Invalid if the text is not an http or https URL, if it contains a login, or if a label name is not valid. The
-    message begins with `named`, the name of the option.
+    Raises Invalid if the text is not an http or https URL, if it contains a login, or if a label name is not valid or
+    is given twice. The message begins with `named`, the name of the option.
     """
     answers.must_be_url(text, named, _EXAMPLE)
     parts = urlsplit(text)
-    labels = dict(parse_qsl(parts.query, keep_blank_values=True))
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    labels = dict(given)
+    if len(labels) < len(given):
+        raise Invalid(f"{named} {text!r}: a label is given twice. Give each label once, for example {_EXAMPLE}")
     for name in labels:
         if not (name.isascii() and name.isidentifier()):
             raise Invalid(f"{named} {text!r}: {name!r} is not a valid label name. Give a URL like {_EXAMPLE}")

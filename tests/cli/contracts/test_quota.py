@@ -31,6 +31,7 @@ from kquota.terms import (
     LEADER_RATE,
     LEADER_REPLICAS,
     PRODUCER_BYTE_RATE,
+    BrokerId,
 )
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas, written
@@ -302,6 +303,7 @@ def _of_broker(broker: str, *buckets: tuple[str, str | None, str | None, BucketU
 
 def test_the_clients_with_their_quotas(house: InMemory, session: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
     house.quotas = quotas()
+    house.quotas.alive = frozenset(map(BrokerId, (1, 2, 3)))
     house.stand_in(monkeypatch)
     found: list[BrokerMetrics | Unreachable] = [
         replace(
@@ -326,6 +328,19 @@ def test_the_clients_with_their_quotas(house: InMemory, session: Transcript, mon
     session.note("broker 3 does not answer")
     found[2] = Unreachable("http://b3:7071/metrics: no answer within 5 s")
     session.kquota(f"{top} --output json")
+    session.note("two brokers are not known")
+    mutations = ("controllermutation", "bob", None, BucketUse(broker="3000", used=1.5))
+    found[1:] = [_of_broker("3000", mutations), replace(_of_broker("3"), broker="b3:7071")]
+    session.kquota(f"{top} --limited --output json")
+    session.kquota(f"quota top {BROKER} --prometheus http://p:9090 --output json")
+    session.note("two clusters, and a controller")
+    found[1:] = [_of_broker("2"), _of_broker("3"), _of_broker("3000", mutations)]
+    found += [_of_broker(id, ("fetch", "alice", None, BucketUse(broker=id, used=1.0))) for id in ("7", "8")]
+    session.kquota(f"quota top {BROKER} --prometheus http://p:9090 --output json")
+    session.note("a client without a quota is throttled")
+    found[:] = [_of_broker("1", ("produce", "carol", None, BucketUse(broker="1", used=1.0, throttle_ms=5.0)))]
+    house.quotas.alive = frozenset({BrokerId(1)})
+    session.kquota(f"{top} --limited --output tsv")
     session.note("no client has a quota metric")
     found[:] = [_of_broker("1")]
     for form in FORMS:

@@ -110,7 +110,8 @@ def test_the_labels_of_the_url_are_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["prometheus:9090", "http://me:secret@p", "http://p?a b=c", "http://p?1a=c", "http://p?é=c"]
+    "text",
+    ["prometheus:9090", "http://me:secret@p", "http://p?a b=c", "http://p?1a=c", "http://p?é=c", "http://p?a=1&a=2"],
 )
 def test_addresses_that_are_refused(text: str) -> None:
     with pytest.raises(Invalid, match="--prometheus") as refused:

@@ -206,16 +206,20 @@ def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tupl
     """Return the history of this cluster and the time of its newest reading. The history has no waiting
     (not yet compacted) snapshots before the first day of the window.
 
-    Raises Invalid if the folders contain no snapshot of this cluster.
+    Raises Invalid if the folders contain no snapshot of this cluster, or if the window begins before the year 1.
     """
-    every = local_files.usage(folders)
+    every, named = local_files.usage(folders), ", ".join(map(str, folders))
     if cluster_id not in every.clusters():
-        named = ", ".join(map(str, folders))
         raise Invalid(
             f"--usage {named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
             f"{suggested('quota top --metrics URL --snapshot DIR')}"
         )
     found = every.of(cluster_id)
     end = max(each.time for each in (*found.held, *found.waiting.values()))
-    since = (end - window).date()
-    return found.since(since), end
+    try:
+        return found.since((end - window).date()), end
+    except OverflowError as error:
+        when = end.date().isoformat()
+        raise Invalid(
+            f"--usage {named}: the newest reading is from {when}. Remove readings with wrong times"
+        ) from error

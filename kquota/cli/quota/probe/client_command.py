@@ -165,7 +165,7 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
     """Run the client until it ends, but for at most `seconds`. Return its exit code, or None if kquota stopped it.
 
     The output of the client goes to stderr. At the end, kquota also stops the processes that the client started. Raises
-    Invalid if the client cannot be started.
+    Invalid if the client cannot be started, and Refused if it runs as another user and does not end in time.
     """
     with _started(command) as process:
         try:
@@ -198,8 +198,15 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     # Send the signal even if the client has ended, because the client may have started other processes.
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+    try:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+    except PermissionError as error:
+        if process.poll() is None:
+            raise Refused(
+                f"--client-command: the client (process {process.pid}) runs as another user, so kquota cannot stop it. "
+                "Stop it yourself, and run the client as your own user"
+            ) from error
 
 
 def shown(command: str, topic: str | None, exit_code: int | None, one: ClientBehavior) -> ClientJudged:

@@ -25,7 +25,7 @@ from kquota.measure import counted
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
 from kquota.quota.usage import BucketUse, Usage, joined, share
-from kquota.terms import BrokerId
+from kquota.quota_keys import QUOTA_KEYS
 
 _RATE: Final = rounded(3)
 _SHARE: Final = rounded(4)
@@ -189,17 +189,17 @@ def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, s
 
 def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> TopClients:
     found = reader()
-    answered = [one for one in found if not isinstance(one, Unreachable)]
     failed = [one for one in found if isinstance(one, Unreachable)]
-    if not answered:
+    if len(failed) == len(found):
         raise failed[0]
+    live = set(map(str, quotas.brokers()))
+    answered, others = _of_this_cluster((one for one in found if not isinstance(one, Unreachable)), live)
     readings = [reading for one in answered for reading in one.readings()]
     usages = joined(quotas.everything(), readings)
-    live = quotas.brokers()
-    brokers = [one for one in answered if one.has_readings or not _is_controller(one.broker, live)]
-    unread = [] if failed else _unread(live, {one.broker for one in brokers})
+    brokers = [one for one in answered if one.has_readings or not _is_other(one.broker, live)]
+    missing = _missing(live, [one.broker for one in brokers], len(failed))
     notes = [f"warning: {worded(one)}" for one in failed]
-    notes += [*_incomplete(brokers), *_missing(unread, source)]
+    notes += [*_incomplete(brokers), *_of_another(others, source), *_unread(missing, source)]
     if options.snapshot is not None:
         path, rows = local_files.usage_snapshot(options.snapshot, quotas.cluster_id(), datetime.now(UTC), readings)
         notes.append(
@@ -209,15 +209,31 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
         )
     queues = [one.queue_ms for one in answered if one.queue_ms is not None]
     shown = tuple(one for one in usages if one.limit is not None or not options.limited)
-    throttled = any(one.throttled for one in shown[:1])  # throttled clients come first
+    throttled = any(one.throttled for one in usages[:1])  # throttled clients come first
+    if throttled and not any(one.throttled for one in shown[:1]):
+        notes.append("note: a client is throttled, but --limited leaves it out, because no quota limits it")
     return TopClients(
         brokers=tuple(one.broker for one in brokers),
         controller_queue_ms=max(queues, default=None),
         clients=shown,
         most=options.lines,
         notes=tuple(notes),
-        code=FAILED if failed or (unread and source.prometheus) else NOT_YET if throttled else DONE,
+        code=FAILED if failed or others or (missing and source.prometheus) else NOT_YET if throttled else DONE,
     )
+
+
+def _of_this_cluster(
+    found: Iterable[world.BrokerMetrics], live: Set[str]
+) -> tuple[list[world.BrokerMetrics], list[world.BrokerMetrics]]:
+    """Return the metrics of this cluster, and those of brokers that are not live in this cluster. Dedicated KRaft
+    controllers are also not live brokers, but only brokers count bytes.
+    """
+    ours: list[world.BrokerMetrics] = []
+    others: list[world.BrokerMetrics] = []
+    for one in found:
+        counts_bytes = (QUOTA_KEYS[bucket.key].in_bytes for bucket, _ in one.readings())
+        (others if _is_other(one.broker, live) and any(counts_bytes) else ours).append(one)
+    return ours, others
 
 
 def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
@@ -236,31 +252,45 @@ def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
             )
 
 
-def _missing(unread: Sequence[BrokerId], source: MetricsSource) -> Iterator[str]:
-    if not unread:
+def _of_another(others: Sequence[world.BrokerMetrics], source: MetricsSource) -> Iterator[str]:
+    if others:
+        label = "If Prometheus scrapes several clusters, add a label of this cluster to the URL"
+        yield (
+            f"warning: the metrics of {_brokers([one.broker for one in others])} are left out, because this cluster "
+            f"has no such live broker. {label if source.prometheus else 'Check the exporters in --metrics'}"
+        )
+
+
+def _missing(live: Set[str], read: Sequence[str], failed: int) -> str | None:
+    """Return the live brokers without metrics as text, or None if there may be none. Each exporter that failed, or does
+    not report the id of its broker, can be the exporter of any of them.
+    """
+    absent = sorted(live - set(read), key=int)
+    unnamed = failed + sum(not name.isdecimal() for name in read)
+    if len(absent) <= unnamed:
+        return None
+    return f"at least {len(absent) - unnamed} of {_brokers(absent)}" if unnamed else _brokers(absent)
+
+
+def _unread(missing: str | None, source: MetricsSource) -> Iterator[str]:
+    if missing is None:
         return
-    brokers = f"broker{'' if len(unread) == 1 else 's'} {', '.join(map(str, unread))}"
     if source.prometheus is None:
         yield (
-            f"note: --metrics names no exporter of {brokers}, so the use of quotas there is not shown. Add the missing "
+            f"note: --metrics names no exporter of {missing}, so the use of quotas there is not shown. Add the missing "
             "exporters to --metrics"
         )
     else:
-        yield f"warning: Prometheus has no metrics of {brokers}. Check the scrape targets of Prometheus"
+        yield f"warning: Prometheus has no metrics of {missing}. Check the scrape targets of Prometheus"
 
 
-def _is_controller(name: str, live: Set[BrokerId]) -> bool:
-    """True for the id of a node that is not a live broker. Dedicated KRaft controllers also report their ids."""
-    return name.isdecimal() and name not in map(str, live)
+def _brokers(names: Sequence[str]) -> str:
+    return f"broker{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
-def _unread(live: Set[BrokerId], read: Set[str]) -> list[BrokerId]:
-    """Return the live brokers without metrics, in order. If an exporter does not report the id of its broker, the list
-    is empty, because this broker can be any live broker.
-    """
-    if any(not name.isdecimal() for name in read):
-        return []
-    return sorted(broker for broker in live if str(broker) not in read)
+def _is_other(name: str, live: Set[str]) -> bool:
+    """True for the id of a node that is not a live broker."""
+    return name.isdecimal() and name not in live
 
 
 def _throttling(one: BucketUse) -> str:
