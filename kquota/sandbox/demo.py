@@ -22,7 +22,7 @@ from kquota.reassign.plan import Plan
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
-from kquota.sandbox.jars import Tell
+from kquota.sandbox.jars import ReportProgress
 from kquota.terms import BrokerId, TopicPartition
 
 NAME: Final = "demo"
@@ -65,7 +65,7 @@ class Story:
     """
 
     line: Callable[..., None]
-    progress: Tell
+    progress: ReportProgress
     commands: Mapping[DemoCommand, str]
 
 
@@ -79,7 +79,7 @@ def demo(story: Story) -> bool:
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
             story.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
-            found = sandbox.up(name=NAME, owner_pid=os.getpid(), tell=story.progress)
+            found = sandbox.up(name=NAME, owner_pid=os.getpid(), report=story.progress)
         except Unreachable as error:
             story.line("Kafka is not available here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
@@ -255,7 +255,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
     story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
-    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), tell=story.progress)
+    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), report=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
         cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)

@@ -64,11 +64,11 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
-def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
+def load(bootstrap: str, topic: str, partitions: int, size: int, report: Callable[[float], None]) -> None:
     """Write `size` bytes, rounded down to whole records, evenly over the partitions, at full speed.
 
-    `tell` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end, waits
-    at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
+    `report` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end,
+    waits at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time.
     """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "client.id": "loader", "queue.buffering.max.kbytes": 65_536, **_QUIET}
@@ -78,7 +78,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
         put(producer, topic, _PAYLOAD, number % partitions)
         if number % 500 == 0:
             producer.poll(0)
-            tell(number / count)
+            report(number / count)
     if left := producer.flush(_SECONDS):
         records = counted(left, "record")
         raise Unreachable(f"topic {topic}: the brokers did not accept {records} within {_SECONDS:.0f} s")
