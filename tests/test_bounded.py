@@ -223,10 +223,10 @@ def test_a_long_file_takes_at_most_eight_times_its_size(
 def test_a_file_of_topics_has_at_most_100_000(tmp_path: Path) -> None:
     path = tmp_path / "topics"
     path.write_text("t\n" * 100_000)
-    assert len(topics_in(path, "--from-file")) == 100_000
+    assert len(topics_in(path)) == 100_000
     path.write_text("t\n" * 100_001)
     with pytest.raises(Invalid, match="lists more than 100,000 topics"):
-        topics_in(path, "--from-file")
+        topics_in(path)
 
 
 def test_rates_have_a_largest_file() -> None:

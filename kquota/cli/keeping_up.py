@@ -23,8 +23,8 @@ from kquota.terms import BrokerId, TopicPartition
 if TYPE_CHECKING:
     from kquota.sizes.port import LogDirs
 
-_GLANCE: Final = 0.3
-_LOOK: Final = 3.0
+_SHORT_SAMPLE: Final = 0.3
+_LONG_SAMPLE: Final = 3.0
 """The seconds that a short and a long measurement take. A refusal needs a long measurement, because clients write in
 bursts.
 """
@@ -51,9 +51,9 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if kquota cannot check.
 
-    Measures write rates for `_GLANCE` seconds. If a copy then seems too slow, measures again, for `_LOOK` seconds.
-    Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`, `enough`
-    and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
+    Measures write rates for `_SHORT_SAMPLE` seconds. If a copy then seems too slow, measures again, for `_LONG_SAMPLE`
+    seconds. Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`,
+    `enough` and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
     """
     moving = [move for move in copies.moves if move.destinations]
     if not moving:
@@ -65,10 +65,10 @@ def must_keep_up(
         )
         return None
     try:
-        expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _GLANCE)
+        expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _SHORT_SAMPLE)
         if expected.feasible is False:
-            say(f"the throttle seems too low. Measuring write rates for {_LOOK:g} s ...")
-            expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _LOOK)
+            say(f"the throttle seems too low. Measuring write rates for {_LONG_SAMPLE:g} s ...")
+            expected = _expected(log_dirs, replace(copies, moves=moving), throttle, _LONG_SAMPLE)
     except KquotaError as error:
         say(f"warning: kquota could not check whether the copies can catch up: {worded(error)}")
         return None

@@ -44,15 +44,15 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
     return [BrokerId(int(text)) for text in found]
 
 
-def topics_in(path: Path, option: str) -> list[Line]:
-    """Return all topics of a file, in the order of the file.
+def topics_in(path: Path) -> list[Line]:
+    """Return all topics of the file of --from-file, in the order of the file.
 
     Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than `MOST_TOPICS` topics.
     """
     from kquota.mutation import naming  # imported here, because only a topic file needs it
 
-    text, name = text_file.read(path, f"a file of topics ({option})")
-    where = f"{option} {name}"
+    text, name = text_file.read(path, "a file of topics (--from-file)")
+    where = f"--from-file {name}"
     found = list(islice(naming.lines(_lines(text), where), MOST_TOPICS + 1))
     if not found:
         raise Invalid(f"{where}: lists no topic. Write one topic on each line")

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from kquota.reassign.moves import PartitionReplicas
     from kquota.reassign.port import MoveCluster, ReplicaDirs
     from kquota.reassign.run import Run
-    from kquota.settings.port import Configs
     from kquota.sizes.port import LogDirs
     from kquota.stores.admin.connection import Wire
     from kquota.stores.admin.controller_configs import ControllerConfigs
+    from kquota.stores.admin.moves import WireMoves
     from kquota.stores.record.choose import Choice, DoubleFence
     from kquota.stores.record.memory import Remembered
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.past_moves import PastMovesFile
+    from kquota.stores.zookeeper.moves import ZooKeeperMoves
     from kquota.stores.zookeeper.znodes import Znodes
     from kquota.terms import BrokerId, TopicPartition
     from kquota.throttle.port import Ports
@@ -57,12 +58,11 @@ class Hold:
 class _MoveStores:
     """The stores of a move, and their shared connection. `wire` is None over ZooKeeper.
 
-    `cluster` and `configs` are one store, so that both use the same broker. `fence` adds the lock in ZooKeeper to the
-    lock of the record. It is None unless kquota works through ZooKeeper and the shared record is a topic.
+    `cluster` is also the store of the configs, so that both use the same broker. `fence` adds the lock in ZooKeeper to
+    the lock of the record. It is None unless kquota works through ZooKeeper and the shared record is a topic.
     """
 
-    cluster: MoveCluster
-    configs: Configs
+    cluster: WireMoves | ZooKeeperMoves
     runs: RecordedRuns
     cluster_id: str
     root: Path
@@ -119,7 +119,6 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
     store = WireMoves(opened, runs.must_hold, controllers)
     return _MoveStores(
         cluster=store,
-        configs=store,
         runs=runs,
         cluster_id=opened.cluster_id,
         root=root,
@@ -176,7 +175,6 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
         memory.keep(replace(memory.recall(), zookeeper=at.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
     return _MoveStores(
         cluster=store,
-        configs=store,
         runs=runs,
         cluster_id=files.cluster_id,
         root=root,
@@ -300,7 +298,7 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
         memory = SightingsFile(stores.root, stores.cluster_id)
         yield Ports(
             cluster=stores.cluster,
-            configs=stores.configs,
+            configs=stores.cluster,
             log_dirs=log_dirs,
             runs=stores.runs,
             memory=memory,

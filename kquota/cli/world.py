@@ -160,17 +160,17 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
     `warned` receives messages about unreadable values. By default, the messages are printed on stderr.
     """
-    tell = warned or warn
+    report = warned or warn
     if at.zookeeper is not None:
         from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
 
         with znodes(at) as session:
-            yield ZooKeeperQuotas(session, unreadable=tell)
+            yield ZooKeeperQuotas(session, unreadable=report)
     else:
         from kquota.stores.admin.quotas import WireQuotas
 
         with wire(at) as opened:
-            yield WireQuotas(opened, unreadable=tell)
+            yield WireQuotas(opened, unreadable=report)
 
 
 UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"

@@ -82,11 +82,11 @@ _LEAST: Final = 0.0025
 """A share of the bucket below this value counts as this value. This limits how many topics a client lets go first."""
 _RECENT: Final = 0.2
 """The weight of the last request in the mean duration of a request."""
-_UNTOLD: Final = 0.05
+_WAIT_AT_UNKNOWN_RATE: Final = 0.05
 """The mean wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients
 that were rejected at the same time.
 """
-_TELLING: Final = 4
+_PRICES_NEEDED: Final = 4
 """Until this many prices are known, a client that shares an unknown quota adds a topic to each request, because the
 rejection of the last topic reveals the price of the topics before it. The price is the throttle time of one mutation.
 """
@@ -193,8 +193,8 @@ class MutationPace:
         self._asked = now
         if self._shared and not self._in_turn:
             # Add a second topic, because its rejection reveals the price of the first.
-            telling = 1 if self.quota is None and self._prices < _TELLING else 0
-            return fitting(mutations[: 1 + self._unrejected + telling])
+            revealing = 1 if self.quota is None and self._prices < _PRICES_NEEDED else 0
+            return fitting(mutations[: 1 + self._unrejected + revealing])
         tokens = self._tokens(now)
         most = 1 + self._unrejected if self._shared else self._allowed
         return fitting(mutations[:most], math.inf if tokens is None else tokens)
@@ -266,7 +266,7 @@ class MutationPace:
         if (rate := self._whole_rate) is None:
             # A client that has used no tokens yet does not wait. Otherwise, clients that know when to send would always
             # be first.
-            return _UNTOLD if self._ours + self._spent else 0.0
+            return _WAIT_AT_UNKNOWN_RATE if self._ours + self._spent else 0.0
         wanted = _BEHIND * self._share(now, rate) * mutations / rate
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 

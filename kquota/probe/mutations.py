@@ -55,20 +55,20 @@ class Tally:
 
 
 def mutate(
-    topics: Topics, clock: MonotonicClock, load: Load, tell: Callable[[str], None], on_progress: Callable[[float], None]
+    topics: Topics, clock: MonotonicClock, load: Load, note: Callable[[str], None], on_progress: Callable[[float], None]
 ) -> Reading:
     """Create and delete topics one by one, and return the reading.
 
     The load ends `load.seconds` after the first rejection. Without a rejection, it ends after `load.lasting` seconds,
     or after `load.seconds` if no quota applies. It never takes longer than `load.longest`, apart from the last request.
 
-    `tell` receives the name of each topic before it is created, so that the caller can always remove it. `on_progress`
+    `note` receives the name of each topic before it is created, so that the caller can always remove it. `on_progress`
     receives the elapsed seconds. Raises Refused if a topic fails for another reason than the quota, and Unreachable if
     no answer came.
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + load.longest - load.seconds
-    for one in _one_by_one(load, tell):
+    for one in _one_by_one(load, note):
         while (now := clock.monotonic()) < give_up:
             on_progress(now - began)
             answer = topics.send([one], MUTATION_TIMEOUT)
@@ -91,11 +91,11 @@ def mutate(
     return tally.reading(began, clock.monotonic())
 
 
-def _one_by_one(load: Load, tell: Callable[[str], None]) -> Iterator[Mutation]:
+def _one_by_one(load: Load, note: Callable[[str], None]) -> Iterator[Mutation]:
     number = 0
     while True:
         topic = f"{load.topic}-{number}"
-        tell(topic)
+        note(topic)
         yield Creation(topic=topic, partitions=load.partitions, replication_factor=1, configs=scratch.configs(topic))
         yield Deletion(topic=topic, partitions=load.partitions)
         number += 1

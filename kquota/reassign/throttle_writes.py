@@ -60,9 +60,9 @@ class Unwitnessed(Unreachable):
     """The connection was lost while a throttle was written, so reads may not show the write yet."""
 
 
-def wait_until(done: Callable[[], bool], clock: Clock, seconds: float = SEEN_SECONDS) -> bool:
-    """Wait until `done` returns True, for at most `seconds`. Return False if the time is up first."""
-    deadline = clock.monotonic() + seconds
+def wait_until(done: Callable[[], bool], clock: Clock) -> bool:
+    """Wait until `done` returns True, for at most `SEEN_SECONDS`. Return False if the time is up first."""
+    deadline = clock.monotonic() + SEEN_SECONDS
     while not done():
         if clock.monotonic() >= deadline:
             return False

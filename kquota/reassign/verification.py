@@ -154,7 +154,11 @@ class _Look:
 
 
 def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: ReplicaDirs | None) -> _Look:
-    return _Look(statuses=tuple(found), seen=seen, log_dirs=_log_dirs(dirs, plan, seen))
+    wanted = log_dirs.of(plan)
+    states: tuple[log_dirs.LogDirStatus, ...] = ()
+    if dirs is not None and wanted:
+        states = log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running)
+    return _Look(statuses=tuple(found), seen=seen, log_dirs=states)
 
 
 def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
@@ -249,13 +253,6 @@ def _unread(cluster: MoveCluster, seen: Snapshot) -> tuple[BrokerId, ...]:
     settings = {Setting.of_broker(broker, LEADER_RATE): broker for broker in _dead(seen)}
     known = cluster.values(list(settings)) if settings else {}
     return tuple(broker for setting, broker in settings.items() if setting not in known)
-
-
-def _log_dirs(dirs: ReplicaDirs | None, plan: Plan, seen: Snapshot) -> tuple[log_dirs.LogDirStatus, ...]:
-    wanted = log_dirs.of(plan)
-    if dirs is None or not wanted:
-        return ()
-    return tuple(log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running))
 
 
 def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:

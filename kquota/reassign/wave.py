@@ -172,7 +172,7 @@ class MoveLoad:
         return (
             not self.full
             and (per_broker is None or all(self.copies[broker] < per_broker for broker in destinations))
-            and (in_flight is None or not (self.bytes or self.unknown) or self._in_flight + size <= in_flight)
+            and (in_flight is None or not self._in_flight or self._in_flight + size <= in_flight)
         )
 
     def take(self, destinations: Collection[BrokerId], size: float) -> None:

@@ -15,7 +15,7 @@ from kquota import java
 from kquota.errors import Invalid, NextStep, Parameter, Refused, StepFor
 from kquota.java import Java
 from kquota.sandbox import jars, places, readiness, servers
-from kquota.sandbox.jars import Tell
+from kquota.sandbox.jars import ReportProgress
 from kquota.sandbox.processes import Process, in_folder, named_error, stop_folder
 from kquota.sandbox.servers import HOST, SandboxBroker
 
@@ -128,7 +128,7 @@ def up(
     tiered: bool = False,
     metrics: bool = False,
     owner_pid: int | None = None,
-    tell: Tell = silent,
+    report: ReportProgress = silent,
 ) -> Sandbox:
     """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
@@ -154,7 +154,7 @@ def up(
         jars.must_have_tiers(kafka)
     with places.alone(name):
         _refuse_running(name)
-        where = _java_and_jars(kafka, tell, tiered=tiered, metrics=metrics)
+        where = _java_and_jars(kafka, report, tiered=tiered, metrics=metrics)
         planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
         planned = dataclasses.replace(planned, tiered=tiered)
         places.remove(directory)
@@ -163,7 +163,7 @@ def up(
         try:
             if owner_pid is not None:
                 _tie(planned, owner_pid)
-            _start(planned, where, tell)
+            _start(planned, where, report)
         except BaseException:
             stop_folder(directory, patience=2.0)
             raise
@@ -172,17 +172,17 @@ def up(
     return ready
 
 
-def _java_and_jars(kafka: str | None, tell: Tell, *, tiered: bool, metrics: bool) -> java.Java:
+def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, metrics: bool) -> java.Java:
     """Download missing jars of the servers, and return the Java that runs the servers."""
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
     if kafka is not None:
-        jars.kafka(kafka, tell)
+        jars.kafka(kafka, report)
         if tiered:
-            jars.tiers(kafka, tell)
+            jars.tiers(kafka, report)
         if metrics:
-            jars.metrics_agent(tell)
+            jars.metrics_agent(report)
     return where
 
 
@@ -263,9 +263,9 @@ def _planned(
     )
 
 
-def _start(plan: Sandbox, where: Java, tell: Tell) -> None:
+def _start(plan: Sandbox, where: Java, report: ReportProgress) -> None:
     """Start ZooKeeper first and then all brokers at once, because a broker that starts before ZooKeeper loses 6 s."""
-    tell(f"starting {_described(plan)}", None)
+    report(f"starting {_described(plan)}", None)
     if plan.keeper and plan.zookeeper_port:
         extra = {} if plan.kafka else plan.properties
         _write(servers.zookeeper_files(plan.zookeeper_port, plan.directory, extra))

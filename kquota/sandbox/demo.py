@@ -22,7 +22,7 @@ from kquota.reassign.plan import Plan
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import jars, traffic
 from kquota.sandbox.cluster import Sandbox
-from kquota.sandbox.jars import Tell
+from kquota.sandbox.jars import ReportProgress
 from kquota.terms import BrokerId, TopicPartition
 
 NAME: Final = "demo"
@@ -65,7 +65,7 @@ class Story:
     """
 
     line: Callable[..., None]
-    progress: Tell
+    progress: ReportProgress
     commands: Mapping[DemoCommand, str]
 
 
@@ -98,7 +98,7 @@ def demo(story: Story) -> bool:
 
 def _up(story: Story, kafka: str | None) -> Sandbox:
     try:
-        return sandbox.up(name=NAME, kafka=kafka, owner_pid=os.getpid(), tell=story.progress)
+        return sandbox.up(name=NAME, kafka=kafka, owner_pid=os.getpid(), report=story.progress)
     except KeyboardInterrupt:
         sandbox.down(NAME)
         raise

@@ -20,7 +20,7 @@ from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 from kquota.sandbox import places
 
-Tell = Callable[[str, float | None], None]
+ReportProgress = Callable[[str, float | None], None]
 """A callback that receives the current step and the share of it that is done (0 to 1), or None if unknown."""
 
 
@@ -99,7 +99,7 @@ def pyspark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def kafka(version: str, tell: Tell) -> Path:
+def kafka(version: str, report: ReportProgress) -> Path:
     """Return the folder of Kafka's jars. kquota downloads missing jars first (about 30 s).
 
     A second kquota that needs the same folder waits for the download. The folder gets its name only when it is
@@ -114,7 +114,7 @@ def kafka(version: str, tell: Tell) -> Path:
         jars.append(f'org="org.apache.kafka" name="kafka-tools" rev="{version}" transitive="false"')
     main = f"kafka_2.13-{version}.jar"
     return _folder(
-        version, _Wanted(what=f"Kafka {version}", module=_ivy("sandbox", *jars), jars=wanted.jars, main=main), tell
+        version, _Wanted(what=f"Kafka {version}", module=_ivy("sandbox", *jars), jars=wanted.jars, main=main), report
     )
 
 
@@ -125,7 +125,7 @@ def must_have_tiers(version: str | None) -> None:
         raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
 
 
-def tiers(version: str, tell: Tell) -> Path:
+def tiers(version: str, report: ReportProgress) -> Path:
     """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
 
     Raises Invalid for a release without tiered topics in the sandbox. A download raises the same errors as in `kafka`.
@@ -137,10 +137,10 @@ def tiers(version: str, tell: Tell) -> Path:
     module = _ivy("sandbox-tiers", jar, artifact=artifact)
     main = f"kafka-storage-{version}.jar"
     what = f"the remote storage of Kafka {version}"
-    return _folder(f"{version}-tiers", _Wanted(what=what, module=module, jars=1, main=main), tell)
+    return _folder(f"{version}-tiers", _Wanted(what=what, module=module, jars=1, main=main), report)
 
 
-def metrics_agent(tell: Tell) -> Path:
+def metrics_agent(report: ReportProgress) -> Path:
     """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
 
     A download raises the same errors as in `kafka`.
@@ -149,19 +149,19 @@ def metrics_agent(tell: Tell) -> Path:
     jar = f'org="io.prometheus.jmx" name="jmx_prometheus_javaagent" rev="{_AGENT_VERSION}" transitive="false"'
     module = _ivy("sandbox-metrics", jar)
     what = "the Prometheus JMX exporter"
-    return _folder("metrics-agent", _Wanted(what=what, module=module, jars=1, main=main), tell) / main
+    return _folder("metrics-agent", _Wanted(what=what, module=module, jars=1, main=main), report) / main
 
 
-def _folder(name: str, wanted: _Wanted, tell: Tell) -> Path:
+def _folder(name: str, wanted: _Wanted, report: ReportProgress) -> Path:
     folder = folders.cache(os.environ) / "kafka" / name
     if folder.is_dir():
         return folder
-    with _turn(folder.with_name(f".{name}.lock"), wanted.what, tell) as turn:
+    with _turn(folder.with_name(f".{name}.lock"), wanted.what, report) as turn:
         if not folder.is_dir():
             partial = folder.with_name(f".{name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
             try:
-                _download(wanted, partial, turn, tell)
+                _download(wanted, partial, turn, report)
                 (partial / "jars").rename(folder)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -169,19 +169,19 @@ def _folder(name: str, wanted: _Wanted, tell: Tell) -> Path:
 
 
 @contextlib.contextmanager
-def _turn(lock: Path, what: str, tell: Tell) -> Iterator[int]:
+def _turn(lock: Path, what: str, report: ReportProgress) -> Iterator[int]:
     with places.opened(lock, "XDG_CACHE_HOME") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell(f"waiting while another kquota downloads {what}", None)
+            report(f"waiting while another kquota downloads {what}", None)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
 
-def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
+def _download(wanted: _Wanted, partial: Path, turn: int, report: ReportProgress) -> None:
     what = f"downloading {wanted.what} from Maven Central"
-    tell(what, None)
+    report(what, None)
     partial.mkdir(parents=True)
     (partial / "ivy.xml").write_text(wanted.module)
     ivy = subprocess.Popen(
@@ -195,13 +195,13 @@ def _download(wanted: _Wanted, partial: Path, turn: int, tell: Tell) -> None:
         pass_fds=[turn],
     )
     try:
-        output = _watched(ivy, lambda files: tell(what, min(1.0, files / (2 * wanted.jars))))
+        output = _watched(ivy, lambda files: report(what, min(1.0, files / (2 * wanted.jars))))
     finally:
         ivy.kill()
         ivy.wait()
     if ivy.returncode != 0 or not (partial / "jars" / wanted.main).exists():
         raise _failure(wanted, ivy.returncode, output)
-    tell(f"downloaded {wanted.what}", 1.0)
+    report(f"downloaded {wanted.what}", 1.0)
 
 
 def _command(partial: Path) -> list[str]:

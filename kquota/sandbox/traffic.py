@@ -64,11 +64,11 @@ def replicas(client: AdminClient, topic: str) -> dict[int, frozenset[int]]:
     return {number: frozenset(partition.replicas) for number, partition in found.items()}
 
 
-def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[[float], None]) -> None:
+def load(bootstrap: str, topic: str, partitions: int, size: int, report: Callable[[float], None]) -> None:
     """Write `size` bytes, rounded down to whole records, evenly over the partitions, at full speed.
 
-    `tell` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end, waits
-    at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time, or reject any.
+    `report` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end,
+    waits at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time, or reject any.
     """
     rejected: list[str] = []
     reported: Any = {"on_delivery": lambda error, _record: rejected.append(error.str()) if error else None}
@@ -79,7 +79,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, tell: Callable[
         put(producer, topic, _PAYLOAD, number % partitions)
         if number % 500 == 0:
             producer.poll(0)
-            tell(number / count)
+            report(number / count)
     if left := producer.flush(_SECONDS):
         records = counted(left, "record")
         raise Unreachable(f"topic {topic}: the brokers did not accept {records} within {_SECONDS:.0f} s")

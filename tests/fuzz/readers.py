@@ -364,7 +364,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
         b'{"version":1,"topics":[{"topic":"a"},{"topic":"b.c"}]}',
     ),
     "an election": _file(leaders.read, b'{"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":1}]}'),
-    "topics of --from-file": _file(lambda path: topics_in(path, "--from-file"), b"# all\norders 12 3\nt.1 4\nu\n"),
+    "topics of --from-file": _file(lambda path: topics_in(path), b"# all\norders 12 3\nt.1 4\nu\n"),
     "a document of quotas": _file(
         lambda path: document_text.text(document_text.read(*text_file.read(path, "a document"))).encode(),
         _QUOTAS,

@@ -1,4 +1,4 @@
-"""Other clients for this room's tests, so that kquota does not check its own writes."""
+"""Clients for this room's tests. Most are not kquota's, so that kquota does not check its own writes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from kquota.sandbox.cluster import Sandbox
+from kquota.stores.zookeeper.quotas import ZooKeeperQuotas
+from kquota.stores.zookeeper.znodes import Znodes
 from tests.stores.moves_stage import OtherHand
 
 
@@ -27,3 +29,11 @@ def znode(zookeeper: Sandbox) -> Iterator[KazooClient]:
     yield client
     client.stop()
     client.close()
+
+
+@pytest.fixture
+def zookeeper_quotas(zookeeper: Sandbox) -> Iterator[ZooKeeperQuotas]:
+    """The quotas in the ZooKeeper without brokers. A test fails if kquota cannot read one of them."""
+    assert zookeeper.zookeeper
+    with Znodes(zookeeper.zookeeper) as znodes:
+        yield ZooKeeperQuotas(znodes, pytest.fail)

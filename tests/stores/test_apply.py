@@ -34,17 +34,6 @@ class TestAdminApi(ReplaceContract):
             yield WireQuotas(wire)
 
 
-def _unreadable(line: str) -> None:
-    raise AssertionError(line)
-
-
-@pytest.fixture
-def zookeeper_quotas(zookeeper: Sandbox) -> Iterator[ZooKeeperQuotas]:
-    assert zookeeper.zookeeper
-    with Znodes(zookeeper.zookeeper) as znodes:
-        yield ZooKeeperQuotas(znodes, _unreadable)
-
-
 @pytest.mark.zookeeper
 class TestZooKeeper(ConditionalContract):
     @pytest.fixture
@@ -114,7 +103,7 @@ class TestZooKeeper(ConditionalContract):
         def count() -> None:
             try:
                 with Znodes(address) as znodes:
-                    mine = ZooKeeperQuotas(znodes, _unreadable)
+                    mine = ZooKeeperQuotas(znodes, pytest.fail)
                     barrier.wait()
                     for _ in range(15):
                         while not counted(mine):

@@ -77,17 +77,6 @@ def test_ctrl_c_is_not_reported_as_a_lost_connection(zookeeper: Sandbox, hears: 
         assert znodes.read("/config") is not None
 
 
-def _unreadable(line: str) -> None:
-    raise AssertionError(line)
-
-
-@pytest.fixture
-def zookeeper_quotas(zookeeper: Sandbox) -> Iterator[ZooKeeperQuotas]:
-    assert zookeeper.zookeeper
-    with Znodes(zookeeper.zookeeper) as znodes:
-        yield ZooKeeperQuotas(znodes, _unreadable)
-
-
 @pytest.mark.zookeeper
 class TestZooKeeper(QuotasContract):
     @pytest.fixture
@@ -185,7 +174,7 @@ class TestLayout:
         def write(key: str) -> None:
             try:
                 with Znodes(address) as znodes:
-                    mine = ZooKeeperQuotas(znodes, _unreadable)
+                    mine = ZooKeeperQuotas(znodes, pytest.fail)
                     barrier.wait()
                     for value in range(1, 101):
                         mine.alter([QuotaChange(entity=entity, add={key: float(value)})])
@@ -241,7 +230,7 @@ class TestWhoseZooKeeper:
             znode.create(path, b"", makepath=True)
         znode.create("/plain/controller", b'{"version":2,"brokerid":1,"kraftControllerEpoch":-1}')
         with Znodes(f"{zookeeper.zookeeper}/plain") as znodes:
-            assert ZooKeeperQuotas(znodes, _unreadable).describe(Filter(user=EVERY)) == {}
+            assert ZooKeeperQuotas(znodes, pytest.fail).describe(Filter(user=EVERY)) == {}
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())

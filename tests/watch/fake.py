@@ -57,7 +57,7 @@ class CopyingCluster(MemoryCluster):
     usable: dict[BrokerId, int] = field(default_factory=dict)
     errors: dict[BrokerId, str] = field(default_factory=dict)
     futures: dict[ReplicaId, int] = field(default_factory=dict)
-    mute: dict[BrokerId, str] = field(default_factory=dict)
+    unanswered: dict[BrokerId, str] = field(default_factory=dict)
     stuck: set[ReplicaId] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
     clock: float = 0.0
@@ -74,7 +74,7 @@ class CopyingCluster(MemoryCluster):
         """The logs, as `LogReader` has them."""
         self.asked += 1
         asked = {broker for one in wanted for broker in one.sizes if broker in brokers}
-        silent = {b: self.mute.get(b, "no answer") for b in asked if b in self.mute or b not in self.alive}
+        silent = {b: self.unanswered.get(b, "no answer") for b in asked if b in self.unanswered or b not in self.alive}
         logs: defaultdict[tuple[BrokerId, str], dict[str, dict[int, int]]] = defaultdict(dict)
         ends: defaultdict[BrokerId, dict[str, dict[int, int]]] = defaultdict(dict)
         futures: dict[ReplicaId, FutureLog] = {}

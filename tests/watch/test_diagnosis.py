@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Case, Symptom]] = {
         DestinationDown(broker=THREE, copies=1, why=None),
     ),
     "silent destination": (
-        Case(make=running, then=lambda s: s.cluster.mute.update({THREE: "no answer"}), seconds=1),
+        Case(make=running, then=lambda s: s.cluster.unanswered.update({THREE: "no answer"}), seconds=1),
         DestinationDown(broker=THREE, copies=1, why="no answer"),
     ),
     "no leader": (

@@ -130,10 +130,10 @@ def test_a_broker_that_does_not_answer_leaves_its_bytes_unknown(stage: Watched) 
     stage.drain(1, throttle=MB)
     watch = stage.watch()
     stage.look(watch, 10)
-    stage.cluster.mute[BrokerId(3)] = "no answer"
+    stage.cluster.unanswered[BrokerId(3)] = "no answer"
     [move] = stage.look(watch, 2).view.moves
     assert (move.copied, move.left, move.seconds_left) == (None, None, None)
-    stage.cluster.mute.clear()
+    stage.cluster.unanswered.clear()
     [again] = stage.look(watch, 2).view.moves
     assert again.left == 100 * MB - 14 * MB
 
@@ -152,10 +152,10 @@ def test_bytes_from_before_the_first_answer_of_a_broker_are_not_progress(stage: 
     stage.topic(1, size=200 * MB)
     stage.drain(1, throttle=MB)
     stage.clock.sleep(30)
-    stage.cluster.mute[BrokerId(3)] = "no answer"
+    stage.cluster.unanswered[BrokerId(3)] = "no answer"
     watch = stage.watch()
     watch.look()
-    stage.cluster.mute.clear()
+    stage.cluster.unanswered.clear()
     [unknown] = stage.look(watch, 10).view.moves[0].destinations
     assert unknown.slowest is not None
     assert (unknown.slowest.left, unknown.slowest.seconds) == (160 * MB, None)
@@ -264,7 +264,7 @@ def test_a_copy_between_log_dirs_of_a_broker_that_does_not_answer_has_not_ended(
     copy = (name(0), BrokerId(1))
     watch = stage.watch(Plan(targets={name(0): brokers(1, 2)}, log_dirs={copy: "/other"}))
     if lost == "silent":
-        stage.cluster.mute[BrokerId(1)] = "no answer"
+        stage.cluster.unanswered[BrokerId(1)] = "no answer"
     else:
         stage.cluster.lose(1)
     found = stage.look(watch, 1)
@@ -279,7 +279,7 @@ def test_follower_traffic_counts_once_whichever_destination_is_silent(stage: Wat
     stage.topic(1, writes=MB)
     stage.cluster.stuck |= {(name(0), broker) for broker in brokers(3, 4)}
     stage.move({name(0): brokers(1, 2, 3, 4)}, throttle=5 * MB)
-    stage.cluster.mute.update(dict.fromkeys(brokers(*silent), "no answer"))
+    stage.cluster.unanswered.update(dict.fromkeys(brokers(*silent), "no answer"))
     [leader] = [one for one in stage.look(stage.watch(), 10).view.brokers if one.broker == 1]
     assert leader.sent == MB
 

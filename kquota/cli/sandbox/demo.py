@@ -41,8 +41,8 @@ def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - the command has no opt
     """Run the demo. The exit code is 8 if Kafka cannot be downloaded, otherwise 0. Raises KquotaError if a step
     fails.
     """
-    with downloading() as tell:
-        whole = demo(Story(line=_line, progress=tell, commands=COMMANDS))
+    with downloading() as report:
+        whole = demo(Story(line=_line, progress=report, commands=COMMANDS))
     return Lines(lines=(), code=DONE if whole else NOT_YET)
 
 

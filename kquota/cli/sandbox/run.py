@@ -109,7 +109,7 @@ def up(options: UpOptions) -> StartedSandbox:
         raise Invalid(
             "--zookeeper-only does not start Kafka. Leave out --kafka, --brokers, --tiered, --metrics and --property"
         )
-    with downloading() as tell:
+    with downloading() as report:
         started = cluster.up(
             name=options.name,
             kafka=None if options.zookeeper_only else (options.kafka or jars.NEWEST),
@@ -117,7 +117,7 @@ def up(options: UpOptions) -> StartedSandbox:
             properties=dict(map(_property, options.properties or [])),
             tiered=options.tiered,
             metrics=options.metrics,
-            tell=tell,
+            report=report,
         )
     use = f'Use it with: eval "$(kquota sandbox env {options.name})"'
     return StartedSandbox(sandboxes=(started,), notes=(f"sandbox {options.name} is up: {_addresses(started)}. {use}",))

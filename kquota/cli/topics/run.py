@@ -80,7 +80,7 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
     An interrupted command also yields its answer.
     """
     seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
-    filed = [] if options.from_file is None else topics_in(options.from_file, "--from-file")
+    filed = [] if options.from_file is None else topics_in(options.from_file)
     text = options.replica_assignment
     assigned = None if text is None else naming.assignment(text, "--replica-assignment")
     creations = _creations(options, filed, assigned) if asked == CREATE else []

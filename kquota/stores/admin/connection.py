@@ -316,7 +316,7 @@ class Wire:
                 answers[broker] = error
         return answers
 
-    def _longest_ms(self, broker: BrokerId | None, seconds: float | None = None) -> int:
+    def _longest_ms(self, broker: BrokerId | None, seconds: float | None) -> int:
         """Return the time limit in ms for a request, its connection, and the throttle time of the broker (KIP-219).
 
         This limit is needed because kafka-python has no timeout for a TLS handshake that gets no answer.

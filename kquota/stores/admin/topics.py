@@ -26,10 +26,10 @@ from kquota.stores.admin.wire_format import printed_id
 from kquota.terms import BrokerId, TopicPartition
 
 _BY_THE_BROKER: Final = -1
-_TELLS_ELR: Final = (4, 0)
+_SHOWS_ELIGIBLE_LEADERS: Final = (4, 0)
 _PAGE: Final = 500
 _LIMIT: Final = 2_000
-_UNTOLD: Final = Failure(code=-1, reason="the broker's answer does not mention the topic")
+_UNMENTIONED: Final = Failure(code=-1, reason="the broker's answer does not mention the topic")
 
 _Topic = CreateTopicsRequest.CreatableTopic
 _Described = DescribeTopicPartitionsRequest
@@ -64,7 +64,7 @@ class WireTopics:
         outcomes = {result.name: failure(result) for result in found}
         return BatchResult(
             throttle_time_ms=answer.throttle_time_ms,
-            outcomes={one.topic: outcomes.get(one.topic, _UNTOLD) for one in mutations},
+            outcomes={one.topic: outcomes.get(one.topic, _UNMENTIONED) for one in mutations},
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
@@ -79,7 +79,7 @@ class WireTopics:
         # Read the moves before the partitions. Otherwise, a replica of a move that ends in between looks out of sync.
         moving = self._moving() if moves else {}
         described = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
-        if self._wire.oldest() >= _TELLS_ELR:
+        if self._wire.oldest() >= _SHOWS_ELIGIBLE_LEADERS:
             described = list(self._pages(sorted(topic.name for topic in described)))
         parts: dict[str, list[Any]] = {}
         for topic in described:

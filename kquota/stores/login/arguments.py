@@ -36,13 +36,13 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
 _SHOWN: Final = 12
 
 
-def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
-    """Call `tell` with a warning if users other than the owner can read or change the file.
+def warn_if_open(path: Path, what: str, warn: Callable[[str], None]) -> None:
+    """Call `warn` with a warning if users other than the owner can read or change the file.
 
     The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
     """
     if path.stat().st_mode & OTHERS:
-        tell(f"{what} holds secrets, and users other than its owner can read or change it. Run chmod 600 {path}")
+        warn(f"{what} holds secrets, and users other than its owner can read or change it. Run chmod 600 {path}")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from kquota.errors import Invalid
 from kquota.java_properties import entries
 from kquota.stores.login import jaas, oauth
-from kquota.stores.login.arguments import OF_A_PROGRAM, listed, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, listed, warn_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.oauth import ClientCredentials, TokenFile, Tokens
 from kquota.stores.login.tls import Tls, context, tls
@@ -136,10 +136,10 @@ class Security:
 def security(
     path: Path,
     environment: Mapping[str, str],
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
     option: str = OF_A_PROGRAM.command_config,
 ) -> Security:
-    """Return the checked login from a properties file. `tell` is called with each warning for the operator.
+    """Return the checked login from a properties file. `warn` is called with each warning for the operator.
 
     If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
     unreadable file and for an unusable property. Messages name the file and the property. They can contain the path of
@@ -151,17 +151,17 @@ def security(
     found = {key: value.strip(_TRIMMED) for key, value in entries(path, option)}
     _no_providers(found, where)
     protocol = _one_of(_PROTOCOLS, found.get("security.protocol", "PLAINTEXT").upper(), "security.protocol", where)
-    _name_unused(found, protocol, where, tell)
+    _name_unused(found, protocol, where, warn)
     if any(_SECRET.search(key) for key in found):
-        tell_if_open(path, where, tell)
-    credentials = _credentials(found, where, environment, tell) if protocol.startswith("SASL") else None
+        warn_if_open(path, where, warn)
+    credentials = _credentials(found, where, environment, warn) if protocol.startswith("SASL") else None
     asks_by_tls = isinstance(credentials, ClientCredentials) and credentials.uses_tls
     return Security(
         where=where,
         option=option,
         protocol=protocol,
         credentials=credentials,
-        tls=tls(found, "ssl.", where, tell) if protocol.endswith("SSL") or asks_by_tls else None,
+        tls=tls(found, "ssl.", where, warn) if protocol.endswith("SSL") or asks_by_tls else None,
         client_id=found.get("client.id") or None,
         tuning={
             name: _LONGEST_MS if (name, found[name]) == _NEVER_IDLE else _whole(found[name], name, least, where)
@@ -182,7 +182,7 @@ def _no_providers(found: Mapping[str, str], where: str) -> None:
             )
 
 
-def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Callable[[str], None]) -> None:
+def _name_unused(found: Mapping[str, str], protocol: str, where: str, warn: Callable[[str], None]) -> None:
     """Raise Invalid for security properties that kquota does not support, and warn about properties without effect."""
     uses_sasl = protocol.startswith("SASL")
     # The same trust store also applies to the token endpoint.
@@ -195,13 +195,13 @@ def _name_unused(found: Mapping[str, str], protocol: str, where: str, tell: Call
                 f"{where}: {key}: kquota does not support it. Remove it if the connection is secure without it"
             )
     if idle := sorted(found.keys() & known - used):
-        tell(f"{where}: security.protocol is {protocol}, so kquota does not use {', '.join(idle)}")
+        warn(f"{where}: security.protocol is {protocol}, so kquota does not use {', '.join(idle)}")
     if unused := sorted(found.keys() - known):
-        tell(f"{where}: kquota does not use {listed(found, unused)}")
+        warn(f"{where}: kquota does not use {listed(found, unused)}")
 
 
 def _credentials(
-    found: Mapping[str, str], where: str, environment: Mapping[str, str], tell: Callable[[str], None]
+    found: Mapping[str, str], where: str, environment: Mapping[str, str], warn: Callable[[str], None]
 ) -> Credentials:
     if "sasl.mechanism" not in found:
         raise Invalid(
@@ -212,7 +212,7 @@ def _credentials(
         return _kerberos(found, where, environment)
     login = _login(found, where, environment)
     if mechanism == "OAUTHBEARER":
-        return _tokens(found, login, where, tell)
+        return _tokens(found, login, where, warn)
     if login is None:
         raise Invalid(
             f"{where}: sasl.jaas.config is missing. Set it to the login module with the user and the password"
@@ -246,7 +246,7 @@ def _place(found: Mapping[str, str]) -> str:
     return "sasl.jaas.config" if found.get("sasl.jaas.config") else "the JAAS file in KAFKA_OPTS"
 
 
-def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Callable[[str], None]) -> Tokens:
+def _tokens(found: Mapping[str, str], login: Login | None, where: str, warn: Callable[[str], None]) -> Tokens:
     callbacks = found.get(_CALLBACKS, _OAUTH_CALLBACKS)
     if callbacks.rpartition(".")[2] != _OAUTH_CALLBACKS:
         raise Invalid(f"{where}: {_CALLBACKS}: kquota does not run Java classes. It supports only {_OAUTH_CALLBACKS}")
@@ -277,7 +277,7 @@ def _tokens(found: Mapping[str, str], login: Login | None, where: str, tell: Cal
             "Use clientId and clientSecret"
         )
     if scheme == "http":
-        tell(f"{where}: kquota sends the client secret to {oauth.shown(url)} without TLS. Use an https URL")
+        warn(f"{where}: kquota sends the client secret to {oauth.shown(url)} without TLS. Use an https URL")
     return _client_credentials(found, options, url, where)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from kquota.errors import Invalid
 from kquota.stores.login import keystores
-from kquota.stores.login.arguments import tell_if_open
+from kquota.stores.login.arguments import warn_if_open
 from kquota.stores.login.keystores import Identity, KeyPair, PemFile
 
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
@@ -32,11 +32,11 @@ class Tls:
     """The allowed TLS versions, oldest first."""
 
 
-def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str], None]) -> Tls:
+def tls(found: Mapping[str, str], prefix: str, where: str, warn: Callable[[str], None]) -> Tls:
     """Return the TLS settings from the properties that begin with `prefix`.
 
     Raises the errors of `keystores.trusted` and `keystores.identity`, and Invalid for an unsupported value. The message
-    names the file and the property. `tell` is called with each warning for the operator.
+    names the file and the property. `warn` is called with each warning for the operator.
     """
     named = found.get(f"{prefix}enabled.protocols", "")
     protocols = [protocol.strip() for protocol in named.split(",") if protocol.strip()] or PROTOCOLS
@@ -48,7 +48,7 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
         )
     if set(protocols) & set(_OLD):
         used = " and ".join(allowed)
-        tell(f"{where}: {prefix}enabled.protocols: kquota uses only {used}, because older versions are not secure")
+        warn(f"{where}: {prefix}enabled.protocols: kquota uses only {used}, because older versions are not secure")
     if found.get(f"{prefix}protocol", "TLS") not in ("TLS", *PROTOCOLS):
         raise Invalid(f"{where}: {prefix}protocol must be TLS, {' or '.join(PROTOCOLS)}")
     algorithm = found.get(f"{prefix}endpoint.identification.algorithm", "https")
@@ -58,7 +58,7 @@ def tls(found: Mapping[str, str], prefix: str, where: str, tell: Callable[[str],
         )
     identity = keystores.identity(found, prefix, where)
     if isinstance(identity, PemFile) and keystores.holds_bare_key(identity):
-        tell_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", tell)
+        warn_if_open(identity.path, f"{where}: {prefix}keystore.location: {identity.path}", warn)
     return Tls(
         trust=keystores.trusted(found, prefix, where),
         identity=identity,

@@ -9,7 +9,7 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.java_properties import entries
 from kquota.stores.login import jaas
-from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, tell_if_open
+from kquota.stores.login.arguments import OF_A_PROGRAM, Access, ArgumentNames, Digest, listed, warn_if_open
 from kquota.stores.login.jaas import Login
 from kquota.stores.login.tls import Tls, tls
 
@@ -30,27 +30,27 @@ def access(
     tls_file: Path | None,
     sasl_file: Path | None,
     environment: Mapping[str, str],
-    tell: Callable[[str], None],
+    warn: Callable[[str], None],
     names: ArgumentNames = OF_A_PROGRAM,
 ) -> Access:
     """Return the login from the two files. Without `tls_file`, the session does not use TLS.
 
-    Without `sasl_file`, `KAFKA_OPTS` in `environment` can name a JAAS file, as in Kafka's tools. `tell` is called with
+    Without `sasl_file`, `KAFKA_OPTS` in `environment` can name a JAAS file, as in Kafka's tools. `warn` is called with
     each warning. Raises Invalid for an unusable file. Messages name the file and the problem, but contain no secret.
     """
-    digest = _digest(sasl_file, environment, tell, names.zk_sasl_config_file)
+    digest = _digest(sasl_file, environment, warn, names.zk_sasl_config_file)
     if tls_file is None:
         return Access(digest=digest, names=names)
     where = f"{names.zk_tls_config_file}: {tls_file}"
     return Access(
-        tls=_tls(entries(tls_file, names.zk_tls_config_file), tls_file, where, tell),
+        tls=_tls(entries(tls_file, names.zk_tls_config_file), tls_file, where, warn),
         tls_where=where,
         digest=digest,
         names=names,
     )
 
 
-def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, tell: Callable[[str], None]) -> Tls:
+def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, warn: Callable[[str], None]) -> Tls:
     # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
@@ -71,12 +71,12 @@ def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, tell: Callable
                 "property if the connection is secure without it"
             )
     if unused := sorted(found.keys() - _USED - {_SOCKET}):
-        tell(f"{where}: kquota does not use {listed(found, unused)}")
+        warn(f"{where}: kquota does not use {listed(found, unused)}")
     if found.get(f"{_PREFIX}hostnameVerification", "true").lower() == "false":
         found[f"{_PREFIX}endpoint.identification.algorithm"] = ""
-    wanted = tls(found, _PREFIX, where, tell)
+    wanted = tls(found, _PREFIX, where, warn)
     if any("password" in key for key in found):
-        tell_if_open(path, where, tell)
+        warn_if_open(path, where, warn)
     return wanted
 
 
@@ -84,7 +84,7 @@ def _kafkas_word(key: str) -> str:
     return key.replace("keyStore", "keystore").replace("trustStore", "truststore")
 
 
-def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None], sasl: str) -> Digest | None:
+def _digest(path: Path | None, environment: Mapping[str, str], warn: Callable[[str], None], sasl: str) -> Digest | None:
     """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names.
 
     Without `path`, returns None if `KAFKA_OPTS` names no JAAS file, if the file has no such section, or if
@@ -105,7 +105,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], tell: Callable[[s
         login = jaas.section(path, name, _KAFKA_OPTS)
         if login is None:
             return None
-    tell_if_open(path, f"{option}: {path}", tell)
+    warn_if_open(path, f"{option}: {path}", warn)
     return _of(login, f"{option}: {path}: section {name}")
 
 

@@ -245,18 +245,18 @@ class RecordedRuns:
         found = self._joined_with(self._files.every(), whole=whole)
         self._latest |= found.runs
         for run_id, why in self._shared.unreadable.items():
-            self._tell(
+            self._warn_once(
                 run_id,
                 f"run {run_id} on record in {self._shared.place} cannot be read, so kquota leaves it unchanged: {why}",
             )
         for run_id in found.missing:
-            self._tell(
+            self._warn_once(
                 run_id,
                 f"run {run_id} is missing from the record in {self._shared.place}, although this host has sent it "
                 "there. The next command that writes sends the run again",
             )
         for run_id in found.lost:
-            self._tell(
+            self._warn_once(
                 run_id,
                 f"run {run_id} was continued on another host while this host wrote only its own journal "
                 f"({self._files.folder}). kquota uses the record in {self._shared.place}",
@@ -271,7 +271,7 @@ class RecordedRuns:
         oldest = (done[0].begun, done[0].id) if done and full else None
         return joined(local, shared, self._shared.identity, unreadable=unreadable, oldest=oldest)
 
-    def _tell(self, run_id: str, line: str) -> None:
+    def _warn_once(self, run_id: str, line: str) -> None:
         if run_id not in self._warned_of:
             self._warned_of.add(run_id)
             self._warned(line)

@@ -17,7 +17,7 @@ from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, con
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT, BrokerId
 
-_TELLS_2_7: Final = 5  # a broker's znode has this version since Kafka 2.7. During an upgrade, it may still have 4
+_SINCE_2_7: Final = 5  # a broker's znode has this version since Kafka 2.7. During an upgrade, it may still have 4
 _ROOTS: Final = tuple(f"/config/{kind}" for kind in ENTITY_TYPES)
 _ALONE: Final = (Filter(client_id=EVERY), Filter(user=EVERY), Filter(ip=EVERY))
 _LARGEST_TRANSACTION: Final = 900_000  # bytes. ZooKeeper accepts 1,048,575 by default
@@ -98,7 +98,7 @@ class ZooKeeperQuotas:
         ZooKeeper does not store the release itself.
         """
         nodes = self._znodes.read_all(f"{LIVE_BROKERS}/{broker}" for broker in self._znodes.children(LIVE_BROKERS))
-        return (2, 7) if nodes and all(_registered(node) >= _TELLS_2_7 for node in nodes.values()) else None
+        return (2, 7) if nodes and all(_registered(node) >= _SINCE_2_7 for node in nodes.values()) else None
 
     def brokers(self) -> frozenset[BrokerId]:
         """Return the live brokers. A registration whose name is not a number is left out."""

@@ -21,7 +21,7 @@ from kquota.stores.login.listening import addresses
 _PROBE_AFTER: Final = 1.0
 """The seconds after which kquota checks whether a server that has not answered uses TLS."""
 _POLL_SECONDS: Final = 0.05
-_IN_VAIN: Final = 3
+_FAILED_ATTEMPTS: Final = 3
 
 
 def started(connect: str, access: Access, deadline: float) -> KazooClient:
@@ -88,7 +88,7 @@ def _waited(
     asked = False
     while not live.wait(_POLL_SECONDS) and KazooState.CONNECTED not in states:
         waited = time.monotonic() - begun
-        if handler is not None and handler.failures >= max(_IN_VAIN, len(servers)):
+        if handler is not None and handler.failures >= max(_FAILED_ATTEMPTS, len(servers)):
             break
         if handler is None and not asked and waited > _PROBE_AFTER:
             asked = True

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 from urllib.parse import quote, unquote_plus
 
 from kquota import bounded
@@ -60,18 +60,20 @@ class SetData:
 class Check:
     """Fail the transaction unless the znode still has `version`."""
 
+    data: ClassVar[bytes] = b""
+
     path: str
     version: int
-    data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     """Delete a znode that still has `version`."""
 
+    data: ClassVar[bytes] = b""
+
     path: str
     version: int
-    data: bytes = b""
 
 
 ZnodeOperation: TypeAlias = Create | SetData | Check | Delete

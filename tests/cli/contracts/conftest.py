@@ -31,7 +31,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InMemory:
         made.logs.write(name, 10, 1000)
     made.stand_in(monkeypatch)
     # Nothing is written to this cluster while a check of a throttle measures the write rates.
-    monkeypatch.setattr(keeping_up, "_GLANCE", 0.001)
+    monkeypatch.setattr(keeping_up, "_SHORT_SAMPLE", 0.001)
     return made
 
 

@@ -34,8 +34,8 @@ class BusyLogs(FakeLogDirs):
 def busy(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> InMemory:
     house.logs = BusyLogs(logs=house.logs.logs)
     house.stand_in(monkeypatch)
-    monkeypatch.setattr(keeping_up, "_GLANCE", 0.01)
-    monkeypatch.setattr(keeping_up, "_LOOK", 0.01)
+    monkeypatch.setattr(keeping_up, "_SHORT_SAMPLE", 0.01)
+    monkeypatch.setattr(keeping_up, "_LONG_SAMPLE", 0.01)
     return house
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid
 from kquota.java_properties import entries
 from kquota.stores.login import jaas
-from kquota.stores.login.arguments import tell_if_open
+from kquota.stores.login.arguments import warn_if_open
 from tests.canary import CANARY
 from tests.secured import PLAIN, escaped
 from tests.secured import jaas as quoted
@@ -89,7 +89,7 @@ def test_files_that_others_can_read(tmp_path: Path, mode: int, others: bool) -> 
     file = written(tmp_path, "")
     file.chmod(mode)
     told: list[str] = []
-    tell_if_open(file, "it", told.append)
+    warn_if_open(file, "it", told.append)
     line = f"it holds secrets, and users other than its owner can read or change it. Run chmod 600 {file}"
     assert told == ([line] if others else [])
 

@@ -142,8 +142,8 @@ def disk_lines(found: Outlook) -> Iterator[str]:
     The table shows each disk when it is fullest. The line and the table are left out if they would be empty.
     """
     known = [(room.least, room) for room in found.rooms if room.least is not None]
-    if untold := sorted({room.broker for room in found.rooms if room.usable is None}):
-        yield f"Disk         not checked on {named_brokers(untold)}, because the source of sizes has no disk sizes"
+    if unknown := sorted({room.broker for room in found.rooms if room.usable is None}):
+        yield f"Disk         not checked on {named_brokers(unknown)}, because the source of sizes has no disk sizes"
     if not known:
         return
     yield "Disk         at the end of the move, with old and new replicas"

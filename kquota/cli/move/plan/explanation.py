@@ -77,10 +77,10 @@ def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
     """Yield a warning about disks of unknown size, and a warning about partitions of unknown size."""
-    untold = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
-    if untold:
+    unread = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
+    if unread:
         yield (
-            f"warning: {named_brokers(untold, _BROKERS)}: disk space is not checked, because the disk size is unknown. "
+            f"warning: {named_brokers(unread, _BROKERS)}: disk space is not checked, because the disk size is unknown. "
             "Give --disk SIZE (brokers report it from Kafka 3.3, and snapshots have it only for brokers with replicas)"
         )
     if unsized := [change.partition for change in found.changes if change.partition not in cluster.sizes]:

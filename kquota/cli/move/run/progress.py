@@ -16,7 +16,7 @@ from kquota.watch.observation import MoveWatch, WatchPorts
 _READ_SECONDS: Final = 5.0
 _READ_SHARE: Final = 0.2
 """The maximum fraction of the time that readings take, because a reading of a large cluster takes seconds."""
-_TELL_SECONDS: Final = 10.0
+_PRINT_SECONDS: Final = 10.0
 
 
 class RunProgress:
@@ -36,7 +36,7 @@ class RunProgress:
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if a reading is due, print the reading, and let `pace` change the throttle.
 
-        kquota prints at most one reading every `_TELL_SECONDS` seconds. With `ended`, kquota makes a last reading and
+        kquota prints at most one reading every `_PRINT_SECONDS` seconds. With `ended`, kquota makes a last reading and
         does not change the throttle, but only if there was a reading before. Readings of moves that have ended are not
         printed. A failed reading causes a warning and does not end the move.
         """
@@ -53,7 +53,7 @@ class RunProgress:
             self._next = now + _READ_SECONDS
             say(f"warning: the progress is unknown: {worded(error)}")
             return
-        if now - self._reported >= _TELL_SECONDS and not found.ended:
+        if now - self._reported >= _PRINT_SECONDS and not found.ended:
             self._reported = now
             for line in answer(found, self._name, lines=True, restores=True).text():
                 say(line)

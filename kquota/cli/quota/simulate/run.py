@@ -149,7 +149,7 @@ def _items(given: SimulateOptions) -> Sequence[int]:
     if given.from_file is None:
         return [each] * (given.topics or 0)
     found: dict[str, int] = {}
-    for topic, partitions, _ in topics_in(given.from_file, "--from-file"):
+    for topic, partitions, _ in topics_in(given.from_file):
         if topic in found:
             raise Invalid(f"--from-file {given.from_file}: topic {topic} is listed twice")
         found[topic] = partitions or each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from kquota.cli import confirmation, move_stores, world
 from kquota.cli.contract import say, worded
@@ -89,7 +89,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         left = actions.leftovers(ports, standing, older_than)
         candidates = _dead(standing, left.changes, older_than)
         if asks and (left.changes or candidates):
-            _ask(left.changes, candidates, lambda: _changes(ports, older_than))
+            _ask(left.changes, candidates, ports, older_than)
         removal = actions.remove(ports, left.changes)
         standing = actions.read(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
@@ -140,18 +140,15 @@ def _must_know_all_runs(ports: Ports) -> None:
         )
 
 
-def _changes(ports: Ports, older_than: float) -> tuple[Change, ...]:
-    return actions.leftovers(ports, actions.read(ports), older_than).changes
-
-
-def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], again: Callable[[], Sequence[Change]]) -> None:
+def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], ports: Ports, older_than: float) -> None:
     """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
     the meantime.
     """
     for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove these throttles?")
-    confirmation.must_still_be(tuple(changes), tuple(again()), "the throttles")
+    now = actions.leftovers(ports, actions.read(ports), older_than).changes
+    confirmation.must_still_be(tuple(changes), now, "the throttles")
 
 
 def _proposal(changes: Sequence[Change], dead: Sequence[BrokerId]) -> list[str]:
