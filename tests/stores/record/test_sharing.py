@@ -94,6 +94,36 @@ def test_over_zookeeper_a_deleted_topic_of_the_record_is_named_with_its_marker(
     )
 
 
+@pytest.mark.parametrize("writes", [False, True], ids=["reads", "writes"])
+@pytest.mark.parametrize("name", [None, NAME], ids=["no --record", "--record"])
+@pytest.mark.parametrize("over", ["brokers", "zookeeper"])
+def test_nothing_is_written_without_a_record_that_was_named_and_is_forbidden(
+    site: Site, over: str, name: str | None, writes: bool
+) -> None:
+    """Error 29 is not `absent`: other hosts use this topic, so a command without its lock could write at the same time.
+    Nothing names the topic over brokers without --record.
+    """
+    site.share("one")
+    wire = BrokerWire(site.topics)
+    wire.forbidden = True
+    files, znodes = site.files("two"), MemoryZnodes(site.tree)
+    choice = Choice(name=name, writes=writes, warned=lambda _: None)
+
+    def found() -> object:
+        if over == "brokers":
+            return choose.over_brokers(wire, files, choice, lambda _: znodes)
+        return choose.over_zookeeper(znodes, files, choice, lambda: wire)
+
+    if writes and (over == "zookeeper" or name is not None):
+        with pytest.raises(Refused, match="kquota writes nothing without the record"):
+            found()
+        assert RecordMemory(files.folder).recall() == Remembered()
+    else:
+        alone = found()
+        assert isinstance(alone, Unshared)
+        assert alone.hidden
+
+
 def test_no_record_over_zookeeper_does_not_read_the_marker(site: Site) -> None:
     site.tree.put(MARKER, b"junk")
     warnings: list[Exception] = []
