@@ -8,11 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 import pytest
 
 from kquota.cli.pacing import protection
+from kquota.errors import Refused, Unreachable
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Deletion
 from kquota.pace.lag import GroupOffsets
@@ -252,6 +253,30 @@ def test_protection_of_consumer_groups(
         ran.err
     )
     assert re.search(rf"{lag}[\d,]+ records in \d+ s even under the lowest throttle", ran.err), ran.err
+
+
+def test_each_reason_why_consumer_groups_are_unknown_is_printed_once(
+    house: InMemory,
+    copying: CopyingCluster,
+    session: Transcript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protection, "ThreadPoolExecutor", AtOnce)
+    house.configs = CreatedConfigs(house.topics)
+    copying.sizes = dict.fromkeys(copying.sizes, 2_000 * MB)
+    started(session, tmp_path, "20MB/s")
+    errors = [Unreachable("broker 1 does not answer"), Refused("this user may not see consumer groups")]
+    readings: list[float] = []
+
+    def unread(at: float) -> NoReturn:
+        readings.append(at)
+        raise errors[len(readings) > 2]
+
+    house.offsets = unread
+    ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 5MB/s --max-rate 20MB/s")
+    assert len(readings) > 4
+    assert [ran.err.count(f"the lag of consumer groups is unknown: {why}") for why in errors] == [1, 1]
 
 
 def test_protection_that_is_interrupted(
