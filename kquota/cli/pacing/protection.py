@@ -256,6 +256,7 @@ class ProtectedPace:
             self.reported.clear()
         else:
             self._say_pressure(open_run, step)
+            self.setter.repeat(open_run)
         for lag in step.excused:
             ignored = "kquota ignores this group until it keeps up"
             say(f"run {open_run.id}: {_grown(lag)} even under the lowest throttle. {ignored}")

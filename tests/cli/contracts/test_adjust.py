@@ -171,6 +171,27 @@ def test_the_time_of_day(house: InMemory, copying: CopyingCluster, session: Tran
     assert "the throttle is now 5 MB/s, was 1 MB/s" in ran.err
 
 
+def test_a_broker_that_missed_a_change_of_the_throttle_gets_it_when_it_is_back(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    """A dead broker keeps its rate. It must not use this rate until the next change, which may be hours away."""
+    started(session, tmp_path, "1MB/s")
+    missed, back = BrokerId(2), 40
+
+    def wait(seconds: float) -> None:
+        copying.pass_seconds(seconds)
+        if house.clock.monotonic() > back:
+            copying.alive.add(missed)
+
+    copying.alive.discard(missed)
+    house.clock = Ticks(wait)
+    ran = session.kquota(f"move adjust {BROKER} --between 00:00-12:00=5MB/s,12:00-24:00=5MB/s,else=1MB/s")
+    rates = {setting.name: value for setting, value in copying.configs.items() if not setting.is_list}
+    assert rates == dict.fromkeys("123", "5000000")
+    assert "broker 2 did not answer and may still use another throttle. kquota tries again every 30 s" in ran.err
+    assert ran.err.count("every broker of the run now has its throttle") == 1
+
+
 ROOM = 12 * MB
 """Above this throttle, brokers acknowledge writes late."""
 
