@@ -14,7 +14,16 @@ from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
-from kquota.reassign.throttle_writes import Restoration, World, clear_dead, record, restore_ended, restore_run, write
+from kquota.reassign.throttle_writes import (
+    UNREAD,
+    Restoration,
+    World,
+    clear_dead,
+    record,
+    restore_ended,
+    restore_run,
+    write,
+)
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
@@ -353,7 +362,10 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
+    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running.
+
+    A setting that cannot be read is pending.
+    """
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -361,6 +373,7 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
         *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in THROTTLE_RATES),
     ]
     now = world.cluster.values(settings)
+    unknown = dict.fromkeys((s for s in settings if s not in now), KquotaError(UNREAD))
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
     restoration = write(world, changes)
     dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
@@ -369,7 +382,7 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     return replace(
         done,
         restored=(*done.restored, *restoration.restored),
-        pending={**done.pending, **restoration.pending, **dead.pending},
+        pending={**done.pending, **unknown, **restoration.pending, **dead.pending},
         cleared_of=tuple(sorted(cleared_of)),
         notes=(*done.notes, *dead.notes),
     )
