@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +20,7 @@ from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.sharing import Removal, Sharing
 from kquota.stores.record.topic import TopicRecord
+from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.runs import RunFiles
 from tests.hosts.tree import Answer, MemoryClient, MemoryTree, MemoryZnodes
 from tests.stores.record.broker import BrokerWire, HeldTopic
@@ -139,6 +141,22 @@ def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None
     assert MARKER not in site.tree.nodes
     site.share("two")
     assert MARKER in site.tree.nodes
+
+
+@pytest.mark.parametrize("still", [False, True], ids=["has begun", "is just writing"])
+def test_share_writes_no_marker_if_a_run_begins_in_zookeeper_meanwhile(site: Site, still: bool) -> None:
+    """With the marker, no command would read the run in the znodes, and its throttle would stay set."""
+    sharing = site.sharing("two")
+    wanted = sharing.plan()
+    other = RecordedRuns(site.files("one"), ZnodeRecord(MemoryZnodes(site.tree), "cluster"))
+    with ExitStack() as stack:
+        stack.enter_context(other.hold("--execute"))
+        other.begin(RUN)
+        if not still:
+            stack.close()
+        with pytest.raises(Busy if still else Refused, match="holds the lock" if still else RUN.id):
+            sharing.share(wanted)
+    assert MARKER not in site.tree.nodes
 
 
 def test_unshare_names_the_deleted_topic_if_the_marker_stays(site: Site) -> None:
