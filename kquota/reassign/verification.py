@@ -14,7 +14,16 @@ from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
-from kquota.reassign.throttle_writes import Restoration, World, clear_dead, record, restore_ended, restore_run, write
+from kquota.reassign.throttle_writes import (
+    UNREAD,
+    Restoration,
+    World,
+    clear_dead,
+    record,
+    restore_ended,
+    restore_run,
+    write,
+)
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
@@ -170,13 +179,17 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
     known = done.run
     if known is None and shared:
         # Ended runs are read only if the result can depend on them, because there are many, with long plans.
-        staying = _staying(world.cluster, plan, look.seen, None, unfinished)
+        settings = _may_stay(plan, look.seen, None)
+        staying = _staying(settings, world.cluster.values(settings), None, unfinished)
         known = _ended(world.runs, plan) if staying or unfinished else None
     elif not shared:
         known = known or _ended(world.runs, plan)
-        staying = _staying(world.cluster, plan, look.seen, known, unfinished)
+        settings = _may_stay(plan, look.seen, known)
+        now = world.cluster.values(settings)
+        staying = _staying(settings, now, known, unfinished)
         if known is None and look.verdict is not Progress.IN_PROGRESS:
-            done = replace(done, unread=_unread(world.cluster, look.seen))
+            unknown = dict.fromkeys((s for s in settings if s not in now), KquotaError(UNREAD))
+            done = replace(done, unread=_unread(world.cluster, look.seen), pending={**unknown, **done.pending})
     done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
     goal = plan if known is None else known.goal
     if look.verdict is Progress.ELSEWHERE:
@@ -221,24 +234,29 @@ def _ended(runs: Runs, plan: Plan) -> Run | None:
     return of_plan[-1] if of_plan else None
 
 
-def _staying(
-    cluster: MoveCluster, plan: Plan, seen: Snapshot, run: Run | None, unfinished: Sequence[Run]
-) -> dict[Setting, str]:
-    """Return the throttles that stay set and that no recorded open run holds.
+def _may_stay(plan: Plan, seen: Snapshot, run: Run | None) -> list[Setting]:
+    """Return the settings of throttles that may stay set: the replication rates of `run`.
 
-    With `run`, only the replication rates of this run are considered. If it was not `crowded`, rates that have their
-    prior values again are left out. Without `run`, the replication rates of the live brokers and the throttled replica
-    lists of the plan's topics are considered.
+    Without `run`, return the replication rates of the live brokers and the throttled replica lists of the plan's
+    topics.
     """
-    if run is None:
-        settings = [
-            *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
-            *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in REPLICATION_RATES),
-        ]
-    else:
-        settings = [s for s, taken in run.taken.items() if s.key in REPLICATION_RATES]
+    if run is not None:
+        return [s for s in run.taken if s.key in REPLICATION_RATES]
+    return [
+        *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
+        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in REPLICATION_RATES),
+    ]
+
+
+def _staying(
+    settings: Sequence[Setting], now: Mapping[Setting, str | None], run: Run | None, unfinished: Sequence[Run]
+) -> dict[Setting, str]:
+    """Return the values of `settings` that stay set and that no recorded open run holds. Values that could not be read
+    are left out.
+
+    If `run` was not `crowded`, rates that have their prior values again are also left out.
+    """
     priors = {} if run is None or run.crowded else {s: taken.prior for s, taken in run.taken.items()}
-    now = cluster.values(settings)
     return {
         setting: value
         for setting in settings
@@ -350,7 +368,10 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
 
 
 def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
+    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running.
+
+    A setting that cannot be read is pending.
+    """
     if seen.running:
         return replace(done, too_early=True)
     settings = [
@@ -358,6 +379,7 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
         *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in THROTTLE_RATES),
     ]
     now = world.cluster.values(settings)
+    unknown = dict.fromkeys((s for s in settings if s not in now), KquotaError(UNREAD))
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
     restoration = write(world, changes)
     dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
@@ -366,7 +388,7 @@ def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfin
     return replace(
         done,
         restored=(*done.restored, *restoration.restored),
-        pending={**done.pending, **restoration.pending, **dead.pending},
+        pending={**done.pending, **unknown, **restoration.pending, **dead.pending},
         cleared_of=tuple(sorted(cleared_of)),
         notes=(*done.notes, *dead.notes),
     )

@@ -68,7 +68,7 @@ def load(bootstrap: str, topic: str, partitions: int, size: int, report: Callabl
     """Write `size` bytes, rounded down to whole records, evenly over the partitions, at full speed.
 
     `report` receives the share of the records that are queued, from 0 to 1, once for every 500 records. At the end,
-    waits at most 60 s for the brokers. Raises Unreachable if they do not accept all records in this time, or reject any.
+    waits at most 60 s for the brokers. Raises Unreachable if they reject a record, or do not accept all in this time.
     """
     rejected: list[str] = []
     reported: Any = {"on_delivery": lambda error, _record: rejected.append(error.str()) if error else None}

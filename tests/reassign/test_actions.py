@@ -464,6 +464,13 @@ def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, controllers
     assert ({setting.name for setting in found.pending}, found.unread) == (set() if controllers else {"2"}, ())
 
 
+@pytest.mark.parametrize("clear_all", [False, True])
+def test_without_a_record_lists_that_cannot_be_read_are_unknown(world: World, clear_all: bool) -> None:
+    world.cluster.undescribed.add("t")
+    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=clear_all)
+    assert {(setting.name, str(why)) for setting, why in found.pending.items()} == {("t", "could not be read")}
+
+
 def test_without_a_record_the_rates_of_a_dead_broker_are_unknown(world: World) -> None:
     world.cluster.alive.discard(BrokerId(2))
     found = world.verify(Plan(targets={T0: b(1, 2)}))

@@ -7,9 +7,10 @@ from collections.abc import Collection
 import pytest
 
 from kquota.errors import Refused, Unreachable
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import LogDir
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.actions import hidden_topics
 from kquota.throttle.standing import Standing
 from tests.reassign.fake import MemoryCluster
@@ -51,6 +52,14 @@ def reading() -> Standing:
 
 def test_a_hidden_topic_is_named(reading: Standing) -> None:
     assert hidden_topics(Hiding(alive=set(ALIVE)), logs("secret"), reading) == ("secret",)
+
+
+def test_a_topic_that_was_created_meanwhile_is_not_hidden_beside_one_that_is(reading: Standing) -> None:
+    found = logs("secret")
+    found.topic("created", [[1, 2]])
+    cluster = Hiding(alive=set(ALIVE))
+    cluster.partitions[TopicPartition("created", 0)] = PartitionReplicas(replicas=(ALIVE[0], ALIVE[1]))
+    assert hidden_topics(cluster, found, reading) == ("secret",)
 
 
 def test_a_topic_that_was_deleted_meanwhile_is_not_hidden(reading: Standing) -> None:

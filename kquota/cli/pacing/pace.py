@@ -192,6 +192,7 @@ class DuePace:
             return
         wanted = self._wanted(move, open_run.rate)
         if wanted is None or not differs(wanted, open_run.rate):
+            self.setter.repeat(open_run)
             return
         self.changed = now
         why = self.setter.reason or ("--deadline" if self.rules.days is None else "--between")

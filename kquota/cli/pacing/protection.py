@@ -213,8 +213,8 @@ class ProtectedPace:
     """The readings of the exporters, or None without exporters."""
     unreported: str | None = None
     """The reason why the metrics are incomplete, or None if they are complete."""
-    unread: bool = False
-    """True if a note about consumer groups that cannot be read was printed."""
+    unread: set[str] = field(default_factory=set)
+    """The kinds of notes about consumer groups that were printed, because they cannot be read."""
     reported: set[Pressure] = field(default_factory=set)
     """The reasons that were printed since the last change of the throttle."""
     in_sync: dict[TopicPartition, Replicas] = field(default_factory=dict)
@@ -256,6 +256,7 @@ class ProtectedPace:
             self.reported.clear()
         else:
             self._say_pressure(open_run, step)
+            self.setter.repeat(open_run)
         for lag in step.excused:
             ignored = "kquota ignores this group until it keeps up"
             say(f"run {open_run.id}: {_grown(lag)} even under the lowest throttle. {ignored}")
@@ -263,20 +264,14 @@ class ProtectedPace:
         self.in_sync |= {name: now.isr for name, now in partitions.items()}
 
     def _new_offsets(self) -> OffsetsReading | None:
-        """Return a new reading of the consumer groups, if there is one. Print once why groups could not be read."""
+        """Return a new reading of the consumer groups, if there is one. Print each reason once why groups could not be
+        read.
+        """
         found = self.lags.new()
-        why = None
-        if isinstance(found, KquotaError):
-            why = f"the lag of consumer groups is unknown: {worded(found)}"
-        elif found is not None and found.unlisted:
-            brokers = counted(found.unlisted, "broker")
-            why = f"--protect does not see all consumer groups, because {brokers} did not list them"
-        elif found is not None and found.unread:
-            groups = counted(found.unread, "consumer group")
-            why = f"--protect does not see the lag of {groups}, because their offsets could not be read"
-        if why is not None and not self.unread:
-            self.unread = True
-            say(why)
+        for kind, why in _unread(found).items():
+            if kind not in self.unread:
+                self.unread.add(kind)
+                say(why)
         return None if isinstance(found, KquotaError) else found
 
     def _set(self, run: Run, step: ProtectionStep) -> bool:
@@ -292,6 +287,21 @@ class ProtectedPace:
     def _say_baseline(self, run: Run, state: Protection) -> None:
         broker, slowest = max(state.baseline.items(), key=lambda one: one[1])
         say(f"run {run.id}: under the lowest throttle, writes take up to {_shown(slowest)} (broker {broker})")
+
+
+def _unread(found: OffsetsReading | KquotaError | None) -> dict[str, str]:
+    """Return a note for each reason why groups could not be read, by its kind. Notes of one kind differ in numbers."""
+    if isinstance(found, KquotaError):
+        why = worded(found)
+        return {why: f"the lag of consumer groups is unknown: {why}"}
+    notes: dict[str, str] = {}
+    if found is not None and found.unlisted:
+        brokers = counted(found.unlisted, "broker")
+        notes["unlisted"] = f"--protect does not see all consumer groups, because {brokers} did not list them"
+    if found is not None and found.unread:
+        groups = counted(found.unread, "consumer group")
+        notes["unread"] = f"--protect does not see the lag of {groups}, because their offsets could not be read"
+    return notes
 
 
 def _why(step: ProtectionStep) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -13,8 +13,10 @@ from kquota.cli.connection import Connection
 from kquota.cli.contract import say, worded
 from kquota.cli.options import Output
 from kquota.cli.throttle.set import run as setting
+from kquota.cli.throttle.set.answer import ThrottleSet
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
+from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rates
 from kquota.reassign.port import Clock, Runs
 from kquota.reassign.run import Run
@@ -23,6 +25,8 @@ from kquota.watch.observation import MoveWatch, Observed
 
 _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
+_REPEAT_SECONDS: Final = 30.0
+"""The seconds between two attempts to set the rates of brokers that missed a change."""
 _Result = TypeVar("_Result")
 
 
@@ -46,9 +50,9 @@ class MovePace(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RateSetter:
-    """Sets the throttle of an open run, as `throttle set --run` does."""
+    """Sets the throttle of an open run, as `throttle set --run` does, and again if brokers missed the change."""
 
     connection: Connection
     state_dir: Path | None
@@ -57,34 +61,66 @@ class RateSetter:
     """The text of `--reason`, or None if it is not given."""
     force: bool
     """If True, kquota does not check whether the copies can catch up under the new throttle."""
+    missed: float | None = None
+    """The monotonic time of the last attempt after which brokers may have another rate than the run, or None."""
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
         """Set the throttle of a run that has one, record `why` as the reason, and print the change, followed by
         `detail`.
 
         A `why` that is too long for the record is cut. Return True. If the change fails, or if its effect is unknown,
-        print a warning and return False.
+        print a warning and return False. Also print a warning about dead brokers, which keep their rates.
         """
         before, now = human_rates(run.rate or wanted, wanted)
-        asked = SetOptions(
-            connection=self.connection,
-            throttle=str(int(wanted)),
-            run=run.id,
-            force=self.force,
-            reason=why[:LONGEST_TEXT],
-            state_dir=self.state_dir,
-            output=Output.text,
-        )
+        asked = self._asked(run, wanted, why[:LONGEST_TEXT])
         try:
-            in_turn(lambda: setting.run(asked))
-        except (Busy, Refused, Unreachable) as error:
+            done = in_turn(lambda: setting.run(asked))
+        except (Busy, Refused) as error:
             world.warn(f"run {run.id}: the throttle stays at {before}: {worded(error)}")
             return False
-        except (Conflict, Unknown) as error:
+        except (Conflict, Unknown, Unreachable) as error:
+            self.missed = clock.SystemClock().monotonic()
             world.warn(f"run {run.id}: brokers may still use the throttle {before}: {worded(error)}")
             return False
         say(f"run {run.id}: the throttle is now {now}, was {before}{detail}")
+        dead = done.dead if isinstance(done, ThrottleSet) else ()
+        self.missed = clock.SystemClock().monotonic() if dead else None
+        if dead:
+            world.warn(
+                f"run {run.id}: {named_brokers(dead)} did not answer and may still use another throttle. kquota tries "
+                f"again every {_REPEAT_SECONDS:.0f} s"
+            )
         return True
+
+    def repeat(self, run: Run) -> None:
+        """Set the recorded rates of a run again, if brokers may have missed the last change and `_REPEAT_SECONDS` have
+        passed since the last attempt.
+
+        A dead broker starts with the rate from before the change. A failed attempt is repeated later.
+        """
+        now = clock.SystemClock().monotonic()
+        if run.rate is None or self.missed is None or now - self.missed < _REPEAT_SECONDS:
+            return
+        self.missed = now
+        asked = replace(self._asked(run, run.rate, None), force=True)
+        try:
+            done = setting.adjusted(asked, lambda found: found)
+        except (Busy, Refused, Conflict, Unknown, Unreachable):
+            return
+        if not done.dead:
+            self.missed = None
+            say(f"run {run.id}: every broker of the run now has its throttle")
+
+    def _asked(self, run: Run, rate: ByteRate, why: str | None) -> SetOptions:
+        return SetOptions(
+            connection=self.connection,
+            throttle=str(int(rate)),
+            run=run.id,
+            force=self.force,
+            reason=why,
+            state_dir=self.state_dir,
+            output=Output.text,
+        )
 
 
 def throttled(runs: Runs, run: str | None) -> Run | None:

@@ -66,7 +66,10 @@ class WouldCancel(Answer):
 
 
 def would_cancel(found: Cancellable, stopped: Started) -> WouldCancel:
-    """Return the answer to a dry run. `stopped` has the moves between log dirs that would be stopped."""
+    """Return the answer to a dry run. `stopped` has the moves between log dirs that would be stopped.
+
+    The exit code is 8 if log dirs are unknown, otherwise 0.
+    """
     unknown = {broker: why for (_, broker), why in stopped.waiting.items()}
     return WouldCancel(
         cancel=found.targets,
@@ -75,6 +78,7 @@ def would_cancel(found: Cancellable, stopped: Started) -> WouldCancel:
             *remarks.of_missing(found),
             *(f"warning: the log dirs of broker {b} are unknown ({why})" for b, why in sorted(unknown.items())),
         ),
+        code=log_dirs_code(stopped),
     )
 
 

@@ -12,6 +12,7 @@ from kquota.cli import commands
 from kquota.cli.actions import StrictCommand, With
 from kquota.cli.connection import Connection
 from kquota.cli.options import Output, Quiet, TableFormat, Textfile, WritingOptions, Yes, flag, recordable, value
+from kquota.errors import Invalid
 
 EPILOG: Final = """Exit codes of --verify: 0 if the moves have ended and the throttle is restored; 8 if moves are
 still running or a throttle is not restored yet (run --verify again), or if a throttle of an unknown run
@@ -27,6 +28,8 @@ Examples:
 GENERATE, EXECUTE, VERIFY, CANCEL, LIST = "generate", "execute", "verify", "cancel", "list"
 ACTIONS: Final = (GENERATE, EXECUTE, VERIFY, CANCEL, LIST)
 """The actions, in the order of Kafka's tool."""
+_LONGEST: Final = 15
+"""The maximum number of digits of a timeout in milliseconds, which is enough for 30,000 years."""
 HEADINGS: Final = {
     "--generate": "Action (exactly one)",
     "--reassignment-json-file": "Plan",
@@ -184,15 +187,29 @@ class ReassignOptions(WritingOptions):
     def time_limit(self) -> str | None:
         """The time limit of the whole command, with its unit. None without `--verify` or `--timeout`.
 
-        A bare number in `--timeout` is milliseconds.
+        Raises the error of `is_milliseconds`.
         """
         if not self.verify or self.timeout is None:
             return None
-        return f"{self.timeout}ms" if self.timeout.isdecimal() else self.timeout
+        return f"{self.timeout}ms" if is_milliseconds(self.timeout) else self.timeout
 
     @property
     def writes(self) -> bool:
         return not self.dry_run and (self.execute or self.verify or self.cancel)
+
+
+def is_milliseconds(timeout: str) -> bool:
+    """Return True if this value of `--timeout` is a bare number of milliseconds, as in Kafka's tool.
+
+    Raises Invalid for a value without a unit that is not a whole number.
+    """
+    if timeout.isascii() and timeout.isdigit() and len(timeout) <= _LONGEST:
+        return True
+    if not timeout[-1:].isalpha():
+        raise Invalid(
+            f"--timeout {timeout!r}: give whole milliseconds, or a time with a unit, for example 10000 or 10s"
+        )
+    return False
 
 
 app = typer.Typer()

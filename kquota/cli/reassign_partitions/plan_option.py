@@ -7,15 +7,12 @@ from typing import Final
 
 from kquota.cli.connection import Where
 from kquota.cli.contract import say
-from kquota.cli.reassign_partitions.command import ReassignOptions
-from kquota.errors import Invalid
+from kquota.cli.reassign_partitions.command import ReassignOptions, is_milliseconds
 from kquota.measure import duration
 from kquota.reassign import log_dirs
 from kquota.reassign.plan import Plan, read
 
 _TIMEOUT: Final = "10000"
-_LONGEST: Final = 15
-"""The maximum number of digits of a timeout in milliseconds, which is enough for 30,000 years."""
 
 
 def plan(at: Where, options: ReassignOptions) -> Plan:
@@ -34,8 +31,4 @@ def timeout(options: ReassignOptions) -> float:
     invalid time.
     """
     text = options.timeout or _TIMEOUT
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
-        return int(text) / 1000
-    if not text[-1:].isalpha():
-        raise Invalid(f"--timeout {text!r}: give whole milliseconds, or a time with a unit, for example 10000 or 10s")
-    return duration(text, "--timeout")
+    return int(text) / 1000 if is_milliseconds(text) else duration(text, "--timeout")

@@ -260,7 +260,10 @@ def _of_others(found: Verification) -> Iterator[str]:
             f"copies continue without this throttle. Set it again: {suggested(f'move resume --run {found.run.id}')}"
         )
     if found.too_early:
-        yield "--clear-all had no effect, because moves are running. Kafka's --verify behaves the same way"
+        yield (
+            "--clear-all had no effect, because moves are running. Kafka's --verify behaves the same way. Run the same "
+            "command again when they have ended"
+        )
     yield from (f"--clear-all removed the throttle of run {run}" for run in found.cleared_of)
 
 

@@ -10,7 +10,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.suggestion import suggested
 from kquota.errors import Refused, Unreachable
 from kquota.list_text import few, named_brokers
-from kquota.measure import human_rate
+from kquota.measure import counted, human_rate
 from kquota.terms import BrokerId
 from kquota.throttle import actions
 from kquota.throttle.port import Ports
@@ -56,6 +56,16 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
         yield (
             f"warning: {name} {few(topics, _NAMED)}: the brokers cannot describe {its} configs, so {its} throttled "
             f"replica lists are unknown. Show the error with {suggested(f'configs --describe --topic {topics[0]}')}"
+        )
+
+
+def hidden_lists(topics: Sequence[str]) -> Iterator[str]:
+    """Yield a warning about the topics that Kafka hides from this user, because their lists are unknown."""
+    if topics:
+        its = "its" if len(topics) == 1 else "their"
+        yield (
+            f"warning: Kafka hides {counted(len(topics), 'topic')} from this user ({few(topics, _NAMED)}), so "
+            f"{its} throttled replica lists are unknown. This user needs Describe and DescribeConfigs on every topic"
         )
 
 

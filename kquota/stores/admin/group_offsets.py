@@ -60,7 +60,8 @@ class WireGroups:
         self._leaders: Mapping[TopicPartition, BrokerId] = {}
         self._topics = topic_states()
         self._listed = float("-inf")
-        self._unlisted = 0
+        self._unlisted: frozenset[BrokerId] = frozenset()
+        """The brokers that did not list their groups when kquota last asked them."""
         self._silent: set[BrokerId] = set()
         """The brokers that did not answer when kquota last listed the groups. kquota asks them again when it next lists
         the groups.
@@ -81,28 +82,31 @@ class WireGroups:
             for group, those in committed.items()
         }
         unread = len(self._coordinators.keys() - groups.keys())
-        return OffsetsReading(at=at, groups=groups, unread=unread, unlisted=self._unlisted)
+        return OffsetsReading(at=at, groups=groups, unread=unread, unlisted=len(self._unlisted))
 
     def _list(self) -> None:
         """Find the groups of `_TYPES` in the state Stable, and the coordinator of each group.
 
-        If a broker does not list its groups, kquota keeps those that the broker listed before.
+        If a broker does not list its groups, kquota keeps those that the broker listed before, and asks again with the
+        next reading. If the same brokers fail again, kquota waits as long as after a complete list, because asking all
+        brokers for each reading costs them more than the missing groups are worth.
         """
         self._wire.refresh()
         request = ListGroupsRequest(states_filter=["Stable"], types_filter=[], min_version=_WITH_STATES)
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), request), HUNG_SECONDS)
         self._silent = {broker for broker, answer in answers.items() if isinstance(answer, Unreachable)}
         found: dict[str, BrokerId] = {}
-        self._unlisted = 0
+        unlisted: set[BrokerId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError) or answer.error_code:
-                self._unlisted += 1
+                unlisted.add(broker)
                 found |= {group: known for group, known in self._coordinators.items() if known == broker}
             else:
                 found |= {one.group_id: broker for one in answer.groups if one.protocol_type in _TYPES}
         self._coordinators = dict(sorted(found.items()))
         self._leaders = {}
-        self._listed = float("-inf") if self._unlisted else time.monotonic()
+        self._listed = float("-inf") if unlisted - self._unlisted else time.monotonic()
+        self._unlisted = frozenset(unlisted)
 
     def _committed(self, give_up: float) -> dict[str, dict[TopicPartition, int]]:
         """Return the committed offsets of as many groups as `MOST_GROUPS`, `MOST_PARTITIONS` and `give_up` allow.

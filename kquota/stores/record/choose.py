@@ -77,8 +77,8 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     argument. If the command writes, this host remembers the topic.
 
     Raises Refused for a chosen topic that does not exist, unless this host has used it. If the command writes, also
-    raises Refused if the record that this host has used is missing or cannot be read. Also raises the errors of
-    `RunFiles.every`, of `topic_log.find` other than Forbidden and, with `cautious`, of `zookeeper_of`.
+    raises Refused if a record that was chosen or that this host has used is missing or cannot be read. Also raises the
+    errors of `RunFiles.every`, of `topic_log.find` other than Forbidden and, with `cautious`, of `zookeeper_of`.
     """
     memory = RecordMemory(files.folder)
     known = memory.recall()
@@ -101,9 +101,9 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     """Return the record in the topic that the marker znode names, or in the znodes if there is no marker. `wire`
     connects to the brokers.
 
-    Like `over_brokers`, returns `Unshared` for `NONE` and for a topic that this user may not see. Raises Refused if the
-    marker is not valid, if the operator chose a topic that no marker names, and if the topic of the marker does not
-    exist or cannot be read.
+    Like `over_brokers`, returns `Unshared` for `NONE` and, if the command only reads, for a topic that this user may
+    not see. Raises Refused if the marker is not valid, if the operator chose a topic that no marker names, and if the
+    topic of the marker does not exist or cannot be read.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
@@ -234,7 +234,8 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
     """Return the record in the topic, None if the topic does not exist, or `Unshared` if this user may not see it.
 
     Warns if a topic that this host has used was created again. A command that writes also remembers the topic. It gets
-    Refused if this user may not see a topic that this host has used. Raises the other errors of `topic_log.find`.
+    Refused if this user may not see a topic that this host has used or that was chosen. Raises the other errors of
+    `topic_log.find`.
     """
     from kquota.stores.admin import topic_log
 
@@ -242,12 +243,9 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
     try:
         log = topic_log.find(wire, choice.topic)
     except Forbidden as error:
-        if choice.writes and pinned:
-            raise Refused(
-                error,
-                ". This host has used the record in this topic, so kquota writes nothing without the record. ",
-                *_ONLY_THIS_HOST,
-            ) from error
+        if choice.writes and (pinned or choice.name is not None):
+            used = "This host has used the record in this topic, so kquota" if pinned else "kquota"
+            raise Refused(error, f". {used} writes nothing without the record. ", *_ONLY_THIS_HOST) from error
         return Unshared("this cluster may have a shared record that this user cannot read: ", error, hidden=True)
     if log is None:
         return None

@@ -99,7 +99,7 @@ class Sighting:
 
     def unchanged(self, mark: str) -> float:
         """Return the seconds since this host first saw the lock with this `mark`. If the mark is new to this host,
-        stores it and returns 0.0.
+        stores it and returns 0.0. The mark must name the record, because the locks of a new record count from 1 again.
         """
         moment = self._clock.seconds()
         if mark != self._mark:

@@ -19,7 +19,7 @@ from kquota.stores.record.memory import RecordMemory
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
-from kquota.stores.record.znodes import ROOT, ZnodeRecord
+from kquota.stores.record.znodes import ROOT, ZnodeLock, ZnodeRecord
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.znode import Create, Delete, SetData, ZnodeOperation
 from kquota.stores.zookeeper.znodes import Znodes
@@ -213,7 +213,11 @@ def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
     runs = RecordedRuns(at.files, topic_record(log, at.topic, at.files))
     with runs.hold("record share"):
         if at.znodes is not None and wanted.marker:
-            _mark(at.znodes, at.topic, log.identity)
+            # Commands over ZooKeeper use the znodes until the marker exists, and a run may have begun there meanwhile.
+            with ZnodeLock(at.znodes).hold("record share", take_over=False):
+                if choose.marker(at.znodes) is None:
+                    _must_have_no_open_runs(at.znodes, at.files.cluster_id)
+                _mark(at.znodes, at.topic, log.identity)
         memory = RecordMemory(at.files.folder)
         memory.keep(replace(memory.recall(), topic=at.topic, topic_id=log.identity))
     return runs
@@ -246,16 +250,18 @@ def _must_have_both(at: Sharing) -> None:
 
 
 def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
-    record = ZnodeRecord(znodes, cluster_id)
-    still = open_or_unreadable(record)
-    if not still and (writer := record.writer()) is not None:
+    _must_have_no_open_runs(znodes, cluster_id, ". Nothing was written")
+    if (writer := ZnodeRecord(znodes, cluster_id).writer()) is not None:
         raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
-    if still:
+
+
+def _must_have_no_open_runs(znodes: Znodes, cluster_id: str, written: str = "") -> None:
+    if still := open_or_unreadable(ZnodeRecord(znodes, cluster_id)):
         raise Refused(
             f"{agreeing(len(still), 'run', 'is', 'are')} open or unreadable in ZooKeeper ({', '.join(still)}). First "
             "end every open run with a command that uses ",
             Parameter("zookeeper"),
-            f". {_UNREADABLE}. Nothing was written",
+            f". {_UNREADABLE}{written}",
         )
 
 

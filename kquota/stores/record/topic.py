@@ -214,7 +214,7 @@ class TopicRecord:
             found = self._found(forced=take_over)
             taken = self._has_unreadable_lock if found is None else not found.released and not found.holder.dead
             if found is not None and taken and not take_over:
-                left = LEASE_SECONDS - self._seen.unchanged(found.mark)
+                left = LEASE_SECONDS - self._seen.unchanged(f"{self.identity} {found.mark}")
                 if left > 0:
                     mark = self._wait(found, left, mark)
                     continue

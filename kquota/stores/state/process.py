@@ -73,7 +73,9 @@ class Holder:
         if self.machine is None or self.machine != _machine():
             return False
         now = _started(self.owner.pid)
-        return now is None or (self.started is not None and now != self.started)
+        if now is None:
+            return not _is_hidden(self.owner.pid)
+        return self.started is not None and now != self.started
 
     @property
     def alive(self) -> bool:
@@ -164,9 +166,21 @@ def _began(pid: int) -> datetime | None:
     return datetime.now(UTC) - timedelta(seconds=age)
 
 
+def _is_hidden(pid: int) -> bool:
+    """True if a process of another user exists that this user may not see in `/proc` (mount option `hidepid`)."""
+    try:
+        if not Path(f"/proc/{pid}/stat").exists():
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return False
+
+
 def _started(pid: int) -> str | None:
-    """Return the start time of a process on this machine. Returns None if the process does not exist or has ended, or
-    if the system has no `/proc`.
+    """Return the start time of a process on this machine. Returns None if the process does not exist, has ended or is
+    hidden from this user, or if the system has no `/proc`.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")

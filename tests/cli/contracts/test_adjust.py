@@ -8,11 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 import pytest
 
 from kquota.cli.pacing import protection
+from kquota.errors import Refused, Unreachable
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Deletion
 from kquota.pace.lag import GroupOffsets
@@ -170,6 +171,27 @@ def test_the_time_of_day(house: InMemory, copying: CopyingCluster, session: Tran
     assert "the throttle is now 5 MB/s, was 1 MB/s" in ran.err
 
 
+def test_a_broker_that_missed_a_change_of_the_throttle_gets_it_when_it_is_back(
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+) -> None:
+    """A dead broker keeps its rate. It must not use this rate until the next change, which may be hours away."""
+    started(session, tmp_path, "1MB/s")
+    missed, back = BrokerId(2), 40
+
+    def wait(seconds: float) -> None:
+        copying.pass_seconds(seconds)
+        if house.clock.monotonic() > back:
+            copying.alive.add(missed)
+
+    copying.alive.discard(missed)
+    house.clock = Ticks(wait)
+    ran = session.kquota(f"move adjust {BROKER} --between 00:00-12:00=5MB/s,12:00-24:00=5MB/s,else=1MB/s")
+    rates = {setting.name: value for setting, value in copying.configs.items() if not setting.is_list}
+    assert rates == dict.fromkeys("123", "5000000")
+    assert "broker 2 did not answer and may still use another throttle. kquota tries again every 30 s" in ran.err
+    assert ran.err.count("every broker of the run now has its throttle") == 1
+
+
 ROOM = 12 * MB
 """Above this throttle, brokers acknowledge writes late."""
 
@@ -252,6 +274,30 @@ def test_protection_of_consumer_groups(
         ran.err
     )
     assert re.search(rf"{lag}[\d,]+ records in \d+ s even under the lowest throttle", ran.err), ran.err
+
+
+def test_each_reason_why_consumer_groups_are_unknown_is_printed_once(
+    house: InMemory,
+    copying: CopyingCluster,
+    session: Transcript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protection, "ThreadPoolExecutor", AtOnce)
+    house.configs = CreatedConfigs(house.topics)
+    copying.sizes = dict.fromkeys(copying.sizes, 2_000 * MB)
+    started(session, tmp_path, "20MB/s")
+    errors = [Unreachable("broker 1 does not answer"), Refused("this user may not see consumer groups")]
+    readings: list[float] = []
+
+    def unread(at: float) -> NoReturn:
+        readings.append(at)
+        raise errors[len(readings) > 2]
+
+    house.offsets = unread
+    ran = session.kquota(f"move adjust {BROKER} --protect --min-rate 5MB/s --max-rate 20MB/s")
+    assert len(readings) > 4
+    assert [ran.err.count(f"the lag of consumer groups is unknown: {why}") for why in errors] == [1, 1]
 
 
 def test_protection_that_is_interrupted(

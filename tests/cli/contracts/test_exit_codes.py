@@ -17,12 +17,14 @@ from kquota.cli.throttle.set import run as set_run
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Unreachable
 from kquota.measure import ByteRate
+from kquota.settings.resource import Setting
 from kquota.stores.state.process import me
-from kquota.terms import LONGEST_TEXT
+from kquota.terms import LEADER_RATE, LONGEST_TEXT, TopicPartition
 from kquota.throttle import wanted
 from tests.cli.contracts.in_memory import InMemory
-from tests.cli.contracts.sessions import BROKER, ELSEWHERE, plan, written
+from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, TWO, plan, written
 from tests.cli.run import kquota_here
+from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import Ticks
 
 pytestmark = pytest.mark.unit
@@ -79,7 +81,7 @@ def of_time(time: str) -> tuple[str, ...]:
         f"move estimate {BROKER} {GOOD} --deadline={time}",
         f"throttle doctor {BROKER} --fix --yes --older-than={time}",
         f"topics {BROKER} --create --topic x --timeout={time}",
-        f"reassign-partitions {BROKER} --execute {GOOD} --timeout={time}",
+        *(f"reassign-partitions {BROKER} --{action} {GOOD} --timeout={time}" for action in ("execute", "verify")),
     )
 
 
@@ -149,6 +151,13 @@ MISTAKES: dict[str, tuple[int, tuple[str, ...]]] = {
     "a folder in place of a file": (2, of_file("folder")),
     **{f"a rate that is {rate}": (2, of_rate(rate)) for rate in ("5XB", "0", "-5", "fast")},
     **{f"a time that is {time}": (2, of_time(time)) for time in ("5x", "soon", "-5s")},
+    "half a millisecond, which Kafka's tool refuses": (
+        2,
+        tuple(
+            f"reassign-partitions {BROKER} --{action} {GOOD} --timeout=1.5"
+            for action in ("execute", "verify", "cancel")
+        ),
+    ),
     "no cluster": (2, tuple(f"{command} {more}" for command, more in EACH.items())),
     "an unknown cluster": (2, tuple(f"{command} --cluster nope {more}" for command, more in EACH.items())),
     "an option of another cluster": (
@@ -219,6 +228,29 @@ def test_the_end_of_every_run_is_unknown_if_a_recorded_run_cannot_be_read(
     ran = kquota_here(*end.split(), *BROKER.split(), *(("--run", run.id) if selects else ()))
     assert (ran.code, house.cluster.configs) == (code, {}), ran.err
     assert "run 20260301T123000Z-ba9876543210 on record in this host cannot be read" in ran.err
+
+
+def test_clear_all_is_not_done_while_another_move_runs(house: InMemory, tmp_path: Path) -> None:
+    rate = Setting.of_broker(ONE, LEADER_RATE)
+    house.cluster.configs[rate] = "7"
+    moving = TopicPartition("payments", 0)
+    house.cluster.submit({moving: (TWO, ONE)})
+    file = plan(tmp_path, {("orders", 0): [1, 2]})
+    command = (*f"reassign-partitions {BROKER} --verify --clear-all --yes {PLAN}".split(), file)
+    early = kquota_here(*command)
+    assert (early.code, house.cluster.configs) == (8, {rate: "7"})
+    assert "--clear-all had no effect, because moves are running" in early.err
+    house.cluster.finish(moving)
+    assert (kquota_here(*command).code, house.cluster.configs) == (0, {})
+
+
+def test_a_dry_run_of_cancel_reports_unknown_log_dirs(house: InMemory, tmp_path: Path) -> None:
+    """The cancellation itself also exits with 8."""
+    house.dirs = MemoryDirs(log_dirs={})
+    file = plan(tmp_path, {("orders", 0): [1, 2]}, {("orders", 0): ["/b", "any"]})
+    command = (*f"reassign-partitions {BROKER} --cancel --timeout 0 {PLAN}".split(), file)
+    found = {more: kquota_here(*command, more) for more in ("--dry-run", "--yes")}
+    assert {more: ran.code for more, ran in found.items()} == {"--dry-run": 8, "--yes": 8}
 
 
 UNREADABLE = {

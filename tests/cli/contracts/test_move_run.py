@@ -9,16 +9,20 @@ from typing import NoReturn
 
 import pytest
 
-from kquota.errors import Unreachable
+from kquota.cli.move.run.progress import RunProgress
+from kquota.errors import Refused, Unreachable
 from kquota.mutation.topic import Partition
 from kquota.reassign.moves import Replicas
+from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, TopicPartition
+from kquota.watch.observation import WatchPorts
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, THREE, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.reassign.fake import Ticks
+from tests.reassign.records import alone
 
 pytestmark = pytest.mark.unit
 
@@ -285,3 +289,17 @@ def test_a_cluster_that_does_not_answer_for_a_while_ends_no_move(
     session.kquota(f"move run {plan(tmp_path, ELSEWHERE)} {BROKER} --throttle 5MB/s")
     assert house.cluster.configs == {}
     session.must_be("contract-move-run-unreachable")
+
+
+def test_without_a_successful_reading_there_is_no_last_one(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def denied(_topics: Collection[str] | None) -> NoReturn:
+        raise Refused("this user may not see the topics")
+
+    monkeypatch.setattr(house.cluster, "snapshot", denied)
+    ports = WatchPorts(cluster=house.cluster, runs=alone(tmp_path), logs=None, clock=house.clock)
+    progress = RunProgress(ports, Plan(targets={TopicPartition("orders", 0): (ONE, THREE)}), None)
+    progress.step()
+    progress.step(ended=True)
+    assert capsys.readouterr().err.count("the progress is unknown: this user may not see the topics") == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
 from kquota.cli.record.run import answer
+from kquota.errors import Refused
+from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
 from kquota.terms import (
@@ -132,3 +134,23 @@ def test_the_rates_of_a_dead_broker_without_replicas_are_unknown(house: InMemory
     found = json.loads(ran.out)
     assert found.get("cleared_brokers" if "--yes" in words else "unread_brokers") == [3]
     assert (rate in house.cluster.configs) == ("--yes" not in words)
+
+
+@pytest.mark.parametrize("command", ["doctor", "clear --all --yes", "clear --all --dry-run"])
+def test_a_topic_that_kafka_hides_is_never_a_clean_result(
+    house: InMemory, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lists may be set. Only the logs on brokers show the topic."""
+    house.logs.topic("secret", [[1, 2]])
+    snapshot = house.cluster.snapshot
+
+    def hiding(topics: Collection[str] | None) -> Snapshot:
+        if topics is not None and "secret" in topics:
+            raise Refused("topic secret: the broker answered TopicAuthorizationFailed (29)")
+        return snapshot(topics)
+
+    monkeypatch.setattr(house.cluster, "snapshot", hiding)
+    ran = kquota_here("throttle", *command.split(), *BROKER.split())
+    assert ran.code == 8
+    assert "warning: Kafka hides 1 topic from this user (secret)" in ran.err
+    assert "there is nothing to remove" not in ran.err

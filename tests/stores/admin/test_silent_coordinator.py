@@ -29,6 +29,8 @@ class Brokers:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.lists = 0
+        """The number of times that the brokers were asked for their groups."""
 
     def monotonic(self) -> float:
         return self.now
@@ -46,6 +48,7 @@ class Brokers:
 
     def ask_each(self, requests: Mapping[BrokerId, Any], seconds: float) -> dict[BrokerId, Any | KquotaError]:
         self.now += seconds if HUNG in requests else 0.0
+        self.lists += isinstance(requests.get(LIVE), ListGroupsRequest)
         return {b: Unreachable("no answer") if b == HUNG else _answer(one) for b, one in requests.items()}
 
 
@@ -67,3 +70,19 @@ def test_the_groups_of_the_other_coordinators_are_read(monkeypatch: pytest.Monke
         found = groups.read()
         assert found.groups == {group: {TopicPartition("t", 1): GroupOffsets(READ, END)} for group in GROUPS}
         assert (found.unlisted, found.unread) == (1, 0)
+
+
+def test_a_broker_that_stays_silent_does_not_make_every_reading_list_the_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first failure may be short, so the next reading asks again. Later, the groups are listed once a minute."""
+    brokers = Brokers()
+    monkeypatch.setattr(group_offsets, "time", brokers)
+    groups = WireGroups(cast(Wire, brokers))
+    lists = []
+    for _ in range(15):
+        assert groups.read().unlisted == 1
+        lists.append(brokers.lists)
+        brokers.now += 10
+    assert lists[:5] == [1, 2, 2, 2, 2]
+    assert lists[-1] == 3

@@ -30,7 +30,7 @@ from kquota.terms import BrokerId
 from tests.stores.record.lossy import Fault
 
 ONE: Final = BrokerId(1)
-_OUT_OF_RANGE, _ABSENT, _OUT_OF_ORDER = 1, 3, 45
+_OUT_OF_RANGE, _ABSENT, _FORBIDDEN, _OUT_OF_ORDER = 1, 3, 29, 45
 _REMEMBERED: Final = 5
 """The number of last batches of a producer whose sequences a broker remembers."""
 _FETCH_VERSION: Final = 13
@@ -79,6 +79,8 @@ class BrokerWire(Wire):
     def __init__(self, topics: dict[str, HeldTopic]) -> None:
         self.topics = topics
         self.fault: Fault | None = None
+        self.forbidden = False
+        """The broker hides every topic from this user."""
 
     @property
     def cluster_id(self) -> str:
@@ -135,8 +137,8 @@ class BrokerWire(Wire):
     def _described(self, name: str) -> Any:
         topic = MetadataResponse.MetadataResponseTopic
         held = self.topics.get(name)
-        if held is None:
-            return topic(name=name, error_code=_ABSENT)
+        if held is None or self.forbidden:
+            return topic(name=name, error_code=_FORBIDDEN if self.forbidden else _ABSENT)
         one = topic.MetadataResponsePartition
         partitions = [
             one(partition_index=n, leader_id=ONE, replica_nodes=[ONE], isr_nodes=[ONE]) for n in range(held.partitions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +20,7 @@ from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.sharing import Removal, Sharing
 from kquota.stores.record.topic import TopicRecord
+from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.runs import RunFiles
 from tests.hosts.tree import Answer, MemoryClient, MemoryTree, MemoryZnodes
 from tests.stores.record.broker import BrokerWire, HeldTopic
@@ -94,6 +96,36 @@ def test_over_zookeeper_a_deleted_topic_of_the_record_is_named_with_its_marker(
     )
 
 
+@pytest.mark.parametrize("writes", [False, True], ids=["reads", "writes"])
+@pytest.mark.parametrize("name", [None, NAME], ids=["no --record", "--record"])
+@pytest.mark.parametrize("over", ["brokers", "zookeeper"])
+def test_nothing_is_written_without_a_record_that_was_named_and_is_forbidden(
+    site: Site, over: str, name: str | None, writes: bool
+) -> None:
+    """Error 29 is not `absent`: other hosts use this topic, so a command without its lock could write at the same time.
+    Nothing names the topic over brokers without --record.
+    """
+    site.share("one")
+    wire = BrokerWire(site.topics)
+    wire.forbidden = True
+    files, znodes = site.files("two"), MemoryZnodes(site.tree)
+    choice = Choice(name=name, writes=writes, warned=lambda _: None)
+
+    def found() -> object:
+        if over == "brokers":
+            return choose.over_brokers(wire, files, choice, lambda _: znodes)
+        return choose.over_zookeeper(znodes, files, choice, lambda: wire)
+
+    if writes and (over == "zookeeper" or name is not None):
+        with pytest.raises(Refused, match="kquota writes nothing without the record"):
+            found()
+        assert RecordMemory(files.folder).recall() == Remembered()
+    else:
+        alone = found()
+        assert isinstance(alone, Unshared)
+        assert alone.hidden
+
+
 def test_no_record_over_zookeeper_does_not_read_the_marker(site: Site) -> None:
     site.tree.put(MARKER, b"junk")
     warnings: list[Exception] = []
@@ -109,6 +141,22 @@ def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None
     assert MARKER not in site.tree.nodes
     site.share("two")
     assert MARKER in site.tree.nodes
+
+
+@pytest.mark.parametrize("still", [False, True], ids=["has begun", "is just writing"])
+def test_share_writes_no_marker_if_a_run_begins_in_zookeeper_meanwhile(site: Site, still: bool) -> None:
+    """With the marker, no command would read the run in the znodes, and its throttle would stay set."""
+    sharing = site.sharing("two")
+    wanted = sharing.plan()
+    other = RecordedRuns(site.files("one"), ZnodeRecord(MemoryZnodes(site.tree), "cluster"))
+    with ExitStack() as stack:
+        stack.enter_context(other.hold("--execute"))
+        other.begin(RUN)
+        if not still:
+            stack.close()
+        with pytest.raises(Busy if still else Refused, match="holds the lock" if still else RUN.id):
+            sharing.share(wanted)
+    assert MARKER not in site.tree.nodes
 
 
 def test_unshare_names_the_deleted_topic_if_the_marker_stays(site: Site) -> None:

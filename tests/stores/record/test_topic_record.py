@@ -505,3 +505,17 @@ def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeyp
     assert cluster.configs == {}
     with team.process("c").hold("verify"):
         assert team.process("c").late_seconds == 0.0
+
+
+def test_a_lease_is_not_counted_from_the_sighting_of_an_older_record(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first lock of a new topic has the same term and beat as the first lock of the deleted one."""
+    on_another_machine(monkeypatch, "one")
+    with team.process("one").hold("move run"), pytest.raises(Busy), team.process("two").hold("--verify"):
+        pass
+    team.clock.sleep(3600)
+    team.topic.recreate()
+    other = team.process("two").hold("--verify")
+    with team.process("one").hold("move run"), pytest.raises(Busy, match="the lock is free in 30 s"), other:
+        pass

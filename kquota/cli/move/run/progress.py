@@ -31,22 +31,25 @@ class RunProgress:
         self._plan = plan
         self._name = name
         self.watch: MoveWatch | None = None
+        self._known = False
+        """True if a reading has succeeded."""
         self._next, self._reported = -math.inf, ports.clock.monotonic()
 
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if a reading is due, print the reading, and let `pace` change the throttle.
 
         kquota prints at most one reading every `_PRINT_SECONDS` seconds. With `ended`, kquota makes a last reading and
-        does not change the throttle, but only if there was a reading before. Readings of moves that have ended are not
-        printed. A failed reading causes a warning and does not end the move.
+        does not change the throttle, but only if an earlier reading has succeeded. Readings of moves that have ended
+        are not printed. A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
-        if self.watch is None if ended else now < self._next:
+        if not self._known if ended else now < self._next:
             return
         try:
             # Create the watch only now, because its first reading needs the record of the run.
             self.watch = self.watch or MoveWatch(self._ports, plan=self._plan)
             found = self.watch.look()
+            self._known = True
             seconds = _READ_SECONDS if self.pace is None else self.pace.interval
             self._next = now + max(seconds, (self._ports.clock.monotonic() - now) / _READ_SHARE)
         except KquotaError as error:

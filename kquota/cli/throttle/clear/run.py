@@ -11,8 +11,8 @@ from kquota.cli.output import Answer, key
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import cleared_of, difference, lists_first, pending, remaining
 from kquota.cli.throttle.clear.command import ClearOptions
-from kquota.cli.throttle.throughput import unread
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.cli.throttle.throughput import hidden_lists, unread
+from kquota.errors import Invalid, KquotaError, Refused, Unreachable
 from kquota.measure import agreeing
 from kquota.reassign.run import Owner, Purpose, Run
 from kquota.reassign.throttle_writes import Restoration, clear_dead
@@ -155,13 +155,24 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
             if not removal.pending:
                 closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
             restoration = replace(removal, pending={**removal.pending, **closed.pending})
+        hidden = _hidden(ports, standing)
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     shown = standing.unread if options.dry_run else cleared
-    nothing = () if wanted or standing.unread or standing.unread_topics else ("there is nothing to remove",)
-    notes = [*unread(standing, cleared), *dead.notes, *nothing]
+    nothing = () if wanted or standing.unread or standing.unread_topics or hidden else ("there is nothing to remove",)
+    notes = [*unread(standing, cleared), *hidden_lists(hidden), *dead.notes, *nothing]
     restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
-    unknown = standing.unread_topics or len(cleared) < len(standing.unread)
+    unknown = standing.unread_topics or hidden or len(cleared) < len(standing.unread)
     return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
+
+
+def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...]:
+    """Return the topics that Kafka hides from this user. They stay unknown if this user may not read log dirs, which
+    need Describe on the cluster. `clear` needs no other permission than AlterConfigs.
+    """
+    try:
+        return actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
+    except (Refused, Unreachable):
+        return ()
 
 
 def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:

@@ -12,17 +12,15 @@ from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.output import Answer, JsonObject, Row, hidden, key, plain
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import pending
+from kquota.cli.throttle.throughput import hidden_lists
 from kquota.errors import KquotaError
-from kquota.list_text import few, named_brokers
+from kquota.list_text import named_brokers
 from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
 from kquota.throttle.doctor import Sightings
 from kquota.throttle.standing import Finding, Remedy
-
-_NAMED: Final = 3
-"""The maximum number of hidden topics that the warning names. JSON has all of them."""
 
 
 def _fix() -> str:
@@ -172,7 +170,7 @@ def examination(
         planned=tuple(planned),
         fixed=tuple(fixed),
         pending=undone or {},
-        notes=(*notes, *_hidden(hidden)),
+        notes=(*notes, *hidden_lists(hidden)),
         unread_brokers=tuple(unread),
         cleared_brokers=tuple(cleared),
         unread_topics=tuple(unread_topics),
@@ -201,12 +199,3 @@ def _finding(one: Finding, first: Mapping[Setting, Mapping[str, datetime]]) -> J
             for value in values
         ],
     }
-
-
-def _hidden(topics: Sequence[str]) -> Iterator[str]:
-    if topics:
-        its = "its" if len(topics) == 1 else "their"
-        yield (
-            f"warning: Kafka hides {counted(len(topics), 'topic')} from this user ({few(topics, _NAMED)}), so "
-            f"{its} throttled replica lists are unknown. This user needs Describe and DescribeConfigs on every topic"
-        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET, worded
-from kquota.cli.output import Answer, JsonObject, spread
+from kquota.cli.output import Answer, JsonObject, hidden, spread
 from kquota.cli.throttle.changes import lists_first, pending, remaining
 from kquota.errors import KquotaError
 from kquota.list_text import named_brokers
@@ -26,6 +26,8 @@ class ThrottleSet(Answer):
     record: str | None
     dry_run: bool
     changes: tuple[Change, ...]
+    dead: tuple[BrokerId, ...] = hidden()
+    """The brokers that keep their rates because they do not answer."""
 
     def text(self) -> Iterator[str]:
         return lists_first(self.changes)
@@ -71,6 +73,7 @@ def throttle_set(
         record=record,
         dry_run=dry_run,
         changes=held.changes,
+        dead=held.dead,
         notes=(*notes, *_dead(held.dead), *_outcome(held, record, alone, dry_run=dry_run)),
     )
 
