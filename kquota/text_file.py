@@ -21,11 +21,11 @@ tools write it.
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read(path: Path, what: str) -> tuple[str, str]:
+def read(path: Path, what: str, *, empty: str = "is empty") -> tuple[str, str]:
     """Return the text of a file, and the name of the file in messages. `path` can also be a pipe, or `-` for stdin.
 
-    Removes a byte order mark. `what` describes the file, for example "a reassignment JSON file". Raises Invalid for a
-    file that is unreadable, empty, larger than `LARGEST` or not UTF-8.
+    Removes a byte order mark. `what` describes the file, for example "a reassignment JSON file", and `empty` is the
+    problem of an empty file. Raises Invalid for a file that is unreadable, empty, larger than `LARGEST` or not UTF-8.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)
@@ -36,7 +36,7 @@ def read(path: Path, what: str) -> tuple[str, str]:
         raise Invalid(f"{name}: cannot be read: {error.strerror}. Give {what}") from error
     if not data.strip(b"\0 \t\r\n"):
         # A power failure may leave a file that contains only zero bytes.
-        raise Invalid(f"{name}: is empty. Give {what}")
+        raise Invalid(f"{name}: {empty}. Give {what}")
     if data.startswith(_WIDE) or b"\0" in data[:2]:
         raise Invalid(f"{name}: is UTF-16, not UTF-8. Save it as UTF-8")
     data = data.removeprefix(codecs.BOM_UTF8)

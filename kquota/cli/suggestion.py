@@ -16,7 +16,7 @@ from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 from kquota.cli.options import option_name
 
 PLACEHOLDER: Final = "HOST:PORT"
-"""The placeholder for the address of the brokers if the running command does not have the address."""
+"""The placeholder for the address of the brokers, or of ZooKeeper, if the running command does not have the address."""
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
 """The commands in which --bootstrap-controller replaces the brokers. A suggestion of these commands names brokers, so
@@ -58,6 +58,17 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     taken = {name for name, option in declared.items() if not _is_hidden(option.annotation)}
     at = list(_connection(path, taken, rest, environment))
     return f"`{' '.join(['kquota', *path, *at, *rest])}`"
+
+
+def zookeeper_shell(command: str) -> str:
+    """Return a command of zookeeper-shell in backquotes, with the address and the chroot of --zookeeper.
+
+    If the command line does not have the address, the text ends with the meaning of the placeholder.
+    """
+    address = _given.get("zookeeper")
+    shell = f"`zookeeper-shell {shlex.quote(address or PLACEHOLDER)} {command}`"
+    replacing = f" (replace {PLACEHOLDER} with the address of ZooKeeper and its chroot)"
+    return shell if address else shell + replacing
 
 
 def readable_again(file: Path | None) -> str | None:

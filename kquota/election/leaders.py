@@ -23,19 +23,17 @@ _EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
 def read(path: Path) -> tuple[TopicPartition, ...]:
     """Read the partitions in a file of kafka-leader-election.
 
-    Raises Invalid if the file cannot be read or is not valid. The message has Kafka's words if the list of partitions
-    is missing, or if a partition is repeated.
+    Raises Invalid if the file cannot be read or is not valid. The message has Kafka's words if the file is empty, if
+    the list of partitions is missing, or if a partition is repeated.
     """
-    return parse(*text_file.read(path, "a JSON file of partitions"))
+    return parse(*text_file.read(path, "a JSON file of partitions", empty="Replica election data is empty"))
 
 
 def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
     """Parse the partitions of a JSON document. `where` names the document in errors.
 
-    Raises Invalid if the document is not valid, with Kafka's words as in `read`, and also if the text is blank.
+    Raises Invalid if the document is not valid, with Kafka's words as in `read`.
     """
-    if not text.strip():
-        raise Invalid(f"{where}: Replica election data is empty")
     document = strict_json.load(text, where, _EXAMPLE, _plain, "partitions")
     if "partitions" not in document.fields():
         raise Invalid(f'{where}: Replica election data is missing "partitions" field')

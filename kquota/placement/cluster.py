@@ -108,7 +108,8 @@ def cluster(
     On such a broker, only replicas count as used, at their full size even if a running move still copies them.
 
     The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
-    the largest log of the replicas counts. If `log_dirs` come from the stored snapshot of a history, the cordons come
+    the largest log of the replicas counts, or else the largest log on other brokers, because the partition may have
+    moved since a stored snapshot. If `log_dirs` come from the stored snapshot of a history, the cordons come
     from the `live` log dirs, because stored snapshots do not contain cordons.
     """
     log_dirs = list(log_dirs)
@@ -125,7 +126,8 @@ def cluster(
     for name, now in snapshot.partitions.items():
         if name in logs:
             size = logs[name].get(now.leader) if now.leader is not None else None
-            sizes[name] = max(logs[name].values()) if size is None else size
+            own = [logs[name][broker] for broker in now.replicas if broker in logs[name]]
+            sizes[name] = max(own or logs[name].values()) if size is None else size
             for broker in now.replicas:
                 held[broker] += sizes[name]
     pending: dict[BrokerId, list[_Pending]] = defaultdict(list)

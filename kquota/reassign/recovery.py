@@ -15,7 +15,9 @@ from kquota.reassign.verification import Verification, verify
 
 
 class RunState(enum.Enum):
-    """The state of an open run, according to the cluster and its record."""
+    """The state of an open run, according to the cluster and its record. An operator sees `ABORTING` for every state of
+    an undo.
+    """
 
     NOT_SUBMITTED = "begun, not submitted"
     WAITING = "under way, some partitions not submitted yet"
@@ -33,15 +35,16 @@ class Recovery:
 
 
 def state(run: Run, found: Snapshot) -> RunState:
-    """Return the state of an open run. `found` must include the topics of the run's plan."""
-    if run.aborting:
-        return RunState.ABORTING
-    moving = any(name in found.running for name in run.plan.targets)
+    """Return the state of an open run, or of its undo if it is aborting. `found` must include the topics of the run's
+    plan.
+    """
+    goal = run.goal
+    moving = any(name in found.running for name in goal.targets)
     waiting = [name for name in run.waiting if name in found.partitions]
-    at_rest = [s for s in statuses(run.plan, found.partitions, found.running) if s.partition in set(waiting)]
+    at_rest = [s for s in statuses(goal, found.partitions, found.running) if s.partition in set(waiting)]
     left = bool(at_rest) and verdict(s.progress for s in at_rest) is not Progress.DONE
     if left:
-        return RunState.WAITING if moving or len(waiting) < len(run.plan.targets) else RunState.NOT_SUBMITTED
+        return RunState.WAITING if moving or len(waiting) < len(goal.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED
 
 

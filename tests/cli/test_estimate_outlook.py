@@ -57,8 +57,8 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     ),
     "open": (
         Band(low=3600, high=None, writes=True),
-        "90 % band    1 h 00 min to never, at the 95th percentile of the write rates (error of the model, and write "
-        "rates from their 5th to their 95th percentile)",
+        "90 % band    at least 1 h 00 min. At the 95th percentile of the write rates, the move never finishes (error "
+        "of the model, and write rates from their 5th to their 95th percentile)",
     ),
     "of past moves": (
         Band(low=90, high=110, writes=True, past_moves=7),
@@ -104,7 +104,7 @@ def test_the_disks(rooms: Sequence[Room], text: str) -> None:
 
 def test_only_copies_that_cannot_fit_are_refused() -> None:
     tight, short, fine = room(110 * GB, 20e9), room(90 * GB, broker=4, log_dir="/d1"), room(150 * GB, broker=5)
-    found = told(tight, short, fine)
+    found = told(tight, short, fine, replace(tight, log_dir="/d1"))
     assert found.full == (short,)
     assert why_full(found) == (
         "the copies do not fit: /d1 of broker 4 gets 100 GB (90 GB usable). A disk holds old and new replicas until "
@@ -112,7 +112,9 @@ def test_only_copies_that_cannot_fit_are_refused() -> None:
     )
     assert list(warnings(found)) == [
         "warning: broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that producers write "
-        "until the end, unless retention deletes as much"
+        "until the end, unless retention deletes as much",
+        "warning: /d1 of broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that "
+        "producers write to all log dirs of the broker until the end, unless retention deletes as much",
     ]
 
 

@@ -125,7 +125,7 @@ def test_a_slow_last_partition(operator: Operator) -> None:
 
 
 def test_a_healthy_replica_caught_by_the_throttle(operator: Operator) -> None:
-    """Another tool has listed partition 1. Its replica on broker 2 falls out of sync, and does not return (KIP-352)."""
+    """Another tool has listed partition 1. Its replica on broker 2 falls out of sync, and does not return (KIP-542)."""
     topic = operator.hand.topic({0: (1, 2), 1: (1, 2)}, size=LARGE)
     for key, value in ((LEADER_REPLICAS, "1:1,1:2"), (FOLLOWER_REPLICAS, "1:1,1:2")):
         operator.hand.write(Setting.of_topic(topic, key), value)

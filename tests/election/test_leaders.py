@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.election.leaders import batches, needing, parse
+from kquota.election.leaders import batches, needing, parse, read
 from kquota.election.port import ElectionType
 from kquota.errors import Invalid
 from kquota.mutation.topic import Partition
@@ -86,9 +87,14 @@ def test_a_file_lists_partitions() -> None:
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_file_with_an_error_is_refused_with_its_place(text: str) -> None:
+def test_a_file_with_an_error_is_refused_with_its_place(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("f.json")
+    file.write_text(text)
     with pytest.raises(Invalid) as error:
-        parse(text, "f.json")
+        read(file)
     assert str(error.value).startswith("f.json: ")
     assert WRONG[text] in str(error.value)
 

@@ -293,7 +293,10 @@ def read(*log_dirs: LogDir, disk: int | None = None) -> ClusterLayout:
 
 
 def test_a_size_is_that_of_the_leader_else_the_largest_else_unknown() -> None:
-    found = read(log_dir(1, "/a", {0: 90}, None), log_dir(2, "/a", {0: 95, 1: 40}, None))
+    """A log on a broker that is not a replica may be a remainder, so it counts last."""
+    moved = log_dir(3, "/a", {0: 99, 1: 99}, None)
+    found = read(log_dir(1, "/a", {0: 90}, None), log_dir(2, "/a", {0: 95, 1: 40}, None), moved)
+    assert read(moved).sizes == {TopicPartition(TOPIC, 0): 99, TopicPartition(TOPIC, 1): 99}
     assert found.sizes == {TopicPartition(TOPIC, 0): 90, TopicPartition(TOPIC, 1): 40}
     assert found.alive == (1, 2)
     assert not found.brokers[BrokerId(3)].alive

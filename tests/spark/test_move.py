@@ -39,7 +39,7 @@ To copy      91 MB in 1 copy
        3  in          1    91 MB                  7.33 MB/s    3 MB/s    19 s
   (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)
 
-Time         43 s = 3.1 s to start and end + 40 s to copy: 8.52 MB at once, then the rest at 100% of the throttle
+Time         43 s = 3.1 s to start and end + 40 s to copy: 8.52 MB at once, then the rest at 100 % of the throttle
                broker 1: 5 MB/s left for copies, minus 3 MB/s written meanwhile
 At least     10 s = (bytes - bytes at once) / throttle
 

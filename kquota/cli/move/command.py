@@ -60,9 +60,9 @@ class MoveStatusOptions:
 
 WATCH_EPILOG: Final = """Without PLAN or --run, kquota watches all open runs, and the moves that other tools started.
 
-Exit codes: 0 if the moves have ended; 8 if they are running (--once), their throttle is still set, their run is still
-open, or a run cannot be read; 1 if they have ended, but replicas are not those of the plan. If a throttle is still set
-or a run is still open, the last finding shows the next command.
+Exit codes: 0 if the moves have ended; 1 if they have ended, but replicas are not those of the plan; otherwise 8 if they
+are running (--once), their throttle is still set, their run is still open, or a run cannot be read. If a throttle is
+still set or a run is still open, the last finding shows the next command.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092
@@ -119,8 +119,8 @@ keep --deadline, --between, --protect, --abort-on-trouble or --elect-leaders, be
 keep them, repeat the `move run` command instead.
 
 Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
-again), or if no run was found but a recorded run cannot be read; 1 if replicas are not those of the plan; 75 if another
-kquota holds the lock.
+again), or if you select no run and a recorded run cannot be read; 1 if replicas are not those of the plan; 75 if
+another kquota holds the lock.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -139,9 +139,9 @@ class ResumeOptions(RecoveryOptions):
 
 ABORT_EPILOG: Final = """\
 Exit codes: 0 if replicas and throttle are as before the run; 8 if replicas are still being copied back or a throttle
-is not restored yet (run the command again), or if no run was found but a recorded run cannot be read; 1 if replicas are
-not those from before the run, or if a leader was not elected; 75 if another kquota holds the lock. If 1 and 8
-both apply, the exit code is 1.
+is not restored yet (run the command again), or if you select no run and a recorded run cannot be read; 1 if replicas
+are not those from before the run, or if a leader was not elected; 75 if another kquota holds the lock. If 1 and 8 both
+apply, the exit code is 1.
 
 Examples:
   kquota move abort --bootstrap-server localhost:9092 --dry-run

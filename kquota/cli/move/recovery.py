@@ -101,8 +101,9 @@ def abort(options: AbortOptions) -> Recovered:
 def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elections | None = None) -> Recovered:
     """Continue or undo the runs. With `leaders`, elect the preferred leaders of each run whose replicas are in place.
 
-    The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run was found, but a recorded run
-    cannot be read. Raises Conflict for a run that `_must_agree` did not show, for example because it began meanwhile.
+    The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run is selected and a recorded run
+    cannot be read, or if no run was found and one may be hidden. Raises Conflict for a run that `_must_agree` did not
+    show, for example because it began meanwhile.
     """
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
@@ -129,7 +130,8 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
             left = lost_brokers.without(latest, lost, stage.cluster)
             done += [_one(at, stage, run, options, verb, leaders) for run in left]
         notes = [] if done else [f"no run of a move is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
-        unknown = not done and (stage.runs.hidden or bool(stage.runs.unreadable))
+        unread = options.run is None and plan is None and bool(stage.runs.unreadable)
+        unknown = unread or (not done and stage.runs.hidden)
     return Recovered(
         runs=tuple(done),
         notes=tuple(notes),

@@ -32,6 +32,7 @@ class OpenRun:
 
     of: Run
     state: RunState
+    """The state of the run, or of its undo."""
     done: int
     """The number of partitions of the run that are in place."""
     record: str
@@ -59,7 +60,7 @@ class OpenRun:
         return {
             "run": run.id,
             "begun": run.begun,
-            "state": self.state.name.lower(),
+            "state": self._shown.name.lower(),
             "throttle": run.rate,
             "partitions": len(run.goal.targets),
             "done": self.done,
@@ -81,8 +82,12 @@ class OpenRun:
         """The state as text. If the move has ended, the text says whether the throttle is still set or only the run is
         still open.
         """
-        ended = self.state is RunState.ENDED and not self.of.held
-        return "the move has ended, but the run is still open" if ended else self.state.value
+        ended = self._shown is RunState.ENDED and not self.of.held
+        return "the move has ended, but the run is still open" if ended else self._shown.value
+
+    @property
+    def _shown(self) -> RunState:
+        return RunState.ABORTING if self.of.aborting else self.state
 
     def lines(self) -> Iterator[str]:
         """Yield the state of the run, its progress, a pause, its owner and reason, its last writer, and its record."""
@@ -91,7 +96,7 @@ class OpenRun:
         rate = "no throttle" if run.rate is None else f"throttle {human_rate(run.rate)}"
         yield f"  {self.done:,} of {counted(len(run.goal.targets), 'partition')} done, {rate}"
         yield from (f"  {setting}: {human_rate(rate)}" for setting, rate in run.broker_rates.items())
-        if run.paused and self.state is not RunState.ENDED:
+        if run.paused and self._shown is not RunState.ENDED:
             yield f"  paused. Continue the run: {suggested(f'move adjust --continue --run {run.id}')}"
         if view is not None and view.copied is not None and view.left is not None:
             least = "" if self.least_seconds is None else f", at least {human_duration(self.least_seconds)} left"
@@ -118,26 +123,30 @@ class OpenRuns(Answer):
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield a warning with the next command for each ended run, and for each run with moves that are not submitted.
+        """Yield a warning with the next command for each ended run or undo, and for each with moves that are not
+        submitted.
 
-        Yield nothing while another command holds the lock, or for a run that is being undone. A run with moves that are
-        not submitted gets no warning while its command runs on this host, because the run is only between two waves.
+        Yield nothing while another command holds the lock. A run with moves that are not submitted gets no warning
+        while its command runs on this host, because the run is only between two waves.
         """
         for one in () if self.writer is not None else self.runs:
             run = one.of
             if one.state is RunState.ENDED:
                 verify = suggested("reassign-partitions --verify --all-runs")
-                does = "restores" if run.held else "ends"
-                yield f"warning: run {run.id}: {one.described}. {verify} {does} it"
+                what, does = (
+                    ("its throttle is still set", "restores") if run.held else ("the run is still open", "ends")
+                )
+                ended = f"the move is undone, but {what}" if run.aborting else one.described
+                yield f"warning: run {run.id}: {ended}. {verify} {does} it"
             elif one.state in (RunState.NOT_SUBMITTED, RunState.WAITING) and not one.running_here:
                 resume, abort = suggested(f"move resume --run {run.id}"), suggested(f"move abort --run {run.id}")
+                then = f"{resume} continues the run, and {abort} undoes it"
+                if run.aborting:
+                    then = f"{abort} continues to undo it"
                 wrote = (run.owner, None if run.stamp is None else run.stamp.by)
                 writers = dict.fromkeys(str(owner) for owner in wrote if owner is not None)
                 who = f" ({' or '.join(writers)})" if writers else ""
-                yield (
-                    f"warning: run {run.id}: {one.state.value}. If its command{who} is no longer running, {resume} "
-                    f"continues the run, and {abort} undoes it"
-                )
+                yield f"warning: run {run.id}: {one.described}. If its command{who} is no longer running, {then}"
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:

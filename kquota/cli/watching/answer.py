@@ -199,19 +199,17 @@ def answer(
     """Return one reading as an answer. With `restores`, the answer leaves out leftover throttles and open runs, because
     the command restores and ends them.
 
-    The exit code is 8 if moves are running, or if the answer has a leftover throttle or an open run. It is also 8 with
-    `unknown`, which means that some runs cannot be read. Otherwise, it is 1 if replicas are not those of the plan, or
-    else 0.
+    The exit code is 1 if the moves have ended, but replicas are not those of the plan. Otherwise, it is 8 if moves are
+    running, or if the answer has a leftover throttle or an open run. It is also 8 with `unknown`, which means that some
+    runs cannot be read. Otherwise, it is 0.
     """
     moves = found.view.moves
     going = [move.run for move in moves if not move.ended]
     symptoms = [one for one in found.symptoms if not (restores and isinstance(one, _LEFT))]
     findings = tuple(shown(one, _named(one, plan, going)) for one in symptoms)
     left = any(isinstance(one, _LEFT) for one in symptoms)
-    code = DONE
-    if not found.ended or left or unknown:
-        code = NOT_YET
-    elif any(move.elsewhere for move in moves):
+    code = NOT_YET if not found.ended or left or unknown else DONE
+    if found.ended and any(move.elsewhere for move in moves):
         code = FAILED
     return MovesWatched(
         time=found.reading.time,

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from kquota.cli.amounts import size_or_unknown, time_or_unknown
 from kquota.cli.output import Part
-from kquota.cli.suggestion import suggested
+from kquota.cli.suggestion import suggested, zookeeper_shell
 from kquota.list_text import few, joined
 from kquota.measure import ByteRate, agreeing, counted, exact_rate, human_bytes, human_duration, human_rate
 from kquota.terms import LOG_DIR_RATE, TopicPartition
@@ -124,7 +124,7 @@ def _what(symptom: Symptom) -> str:
         case CaughtReplica():
             more = f" and {counted(symptom.more, 'more replica')}" if symptom.more else ""
             what = f"{symptom.partition} on broker {symptom.broker}{more}: not moving, but "
-            return f"{what}out of sync and limited by the throttle (KIP-352)"
+            return f"{what}out of sync and limited by the throttle (KIP-542)"
         case FullDisk():
             state = symptom.error or f"{size_or_unknown(symptom.usable)} free"
             copies = "" if symptom.left is None else f", {human_bytes(symptom.left)} still to copy"
@@ -152,9 +152,8 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotBegun():
             return (
-                "Find the controller with `zookeeper-shell HOST:PORT get /controller` (replace HOST:PORT with the "
-                "address of ZooKeeper). If the controller hangs, restart it, so that another broker begins the moves. "
-                f"Then see the moves: {suggested('move watch --once')}"
+                f"Find the controller with {zookeeper_shell('get /controller')}. If the controller hangs, restart it, "
+                f"so that another broker begins the moves. Then see the moves: {suggested('move watch --once')}"
             )
         case NotStarted(first=first):
             return f"See the replicas of the topic: {_of_topic('topics --describe', first)}"
@@ -236,7 +235,8 @@ def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
     if named == MoveNamed(run=None, plan=None):
         command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")
         return f"Raise the throttle: {command}"
-    return f"Raise the throttle: {named.by_plan('--execute', '--replica-alter-log-dirs-throttle', rate)}"
+    replacing = " (replace PLAN with the file of the plan)" if named.plan is None else ""
+    return f"Raise the throttle{replacing}: {named.by_plan('--execute', '--replica-alter-log-dirs-throttle', rate)}"
 
 
 def _verify(named: MoveNamed, purpose: str) -> str:

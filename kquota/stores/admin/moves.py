@@ -16,6 +16,7 @@ from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.partition_states import PartitionStatesRequest, TopicStates, topic_states
 from kquota.stores.admin.running import (
+    TIMED_OUT,
     TIMEOUT_MS,
     RunningTopic,
     ask_controller,
@@ -27,7 +28,6 @@ from kquota.stores.admin.running import (
 from kquota.stores.admin.settings import WireSettings
 from kquota.terms import TopicPartition
 
-_TIMED_OUT: Final = 7
 _NO_SUCH_TOPIC: Final = (3, 17)
 
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -114,7 +114,7 @@ class WireMoves(WireSettings):
             raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if answer.error_code:
             words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
-            raise Unknown(words) if answer.error_code == _TIMED_OUT else Refused(words)
+            raise Unknown(words) if answer.error_code == TIMED_OUT else Refused(words)
         return {
             TopicPartition(topic.name, state.partition_index): str(
                 state.error_message or kafka_error(state.error_code, None)

@@ -26,6 +26,7 @@ from kquota.stores.admin.wire_format import (
 )
 from kquota.terms import TopicPartition
 
+TIMED_OUT: Final = 7
 NOT_CONTROLLER: Final = 41
 TIMEOUT_MS: Final = 30_000
 _LIST_SECONDS: Final = 8.0
@@ -99,12 +100,12 @@ def moves_by_topic(wire: Wire, cache: TopicCache[RunningTopic]) -> dict[str, Run
 def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
     """Return the topics of an answer by name, sorted.
 
-    Raises Unreachable after `NOT_CONTROLLER`, because an election can take longer than `ask_controller` waits. Raises
-    Refused after any other error.
+    Raises Unreachable after `TIMED_OUT`, and after `NOT_CONTROLLER`, because an election can take longer than
+    `ask_controller` waits. Raises Refused after any other error.
     """
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
-        kind = Unreachable if answer.error_code == NOT_CONTROLLER else Refused
+        kind = Unreachable if answer.error_code in (NOT_CONTROLLER, TIMED_OUT) else Refused
         raise kind(f"listing the running reassignments: the broker answered {words}")
     return {topic.name: topic for topic in sorted(answer.topics, key=attrgetter("name"))}
 

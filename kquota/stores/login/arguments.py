@@ -30,14 +30,14 @@ CONTROLLER: Final = "controller"
 OF_A_PROGRAM: Final = ArgumentNames()
 
 
-OTHERS: Final = 0o077
-"""The permission bits of users other than the file's owner."""
+OTHERS: Final = 0o066
+"""The permission bits with which users other than the file's owner can read or change it."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
 _SHOWN: Final = 12
 
 
 def tell_if_open(path: Path, what: str, tell: Callable[[str], None]) -> None:
-    """Call `tell` with a warning if users other than the owner have any permission on the file.
+    """Call `tell` with a warning if users other than the owner can read or change the file.
 
     The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
     """

@@ -104,7 +104,8 @@ def decoded(node: str) -> str:
 
 def examine(path: str) -> str:
     """Return the advice for a znode that Kafka did not write."""
-    return f"Examine it with `zookeeper-shell HOST:PORT get {shlex.quote(path)}`"
+    shell = f"`zookeeper-shell HOST:PORT get {shlex.quote(path)}`"
+    return f"Examine it with {shell} (replace HOST:PORT with the address of ZooKeeper and its chroot)"
 
 
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:

@@ -90,6 +90,8 @@ class InMemory:
     topics: Controller = field(default_factory=lambda: Controller(clock=FakeClock()))
     elections: MemoryElections = field(default_factory=MemoryElections)
     hidden: bool = False
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """The recorded runs that cannot be read, by id, with the reason."""
     fenced: Collection[BrokerId] = ()
     latency: Callable[[BrokerId], float] = lambda _: 0.004
     """The seconds in which a broker acknowledges a small write."""
@@ -122,6 +124,7 @@ class InMemory:
         alone = Unshared(
             "this cluster has no shared record (", NextStep.SHARE_RECORD, " sets one up)", hidden=self.hidden
         )
+        alone.unreadable = self.unreadable
         return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), alone, world.warn)
 
     @contextmanager

@@ -195,6 +195,32 @@ def test_nothing_to_restore_is_unknown_if_runs_may_be_hidden(
     assert kquota_here(*command.split(), *BROKER.split()).code == code
 
 
+@pytest.mark.parametrize(("selects", "code"), [(False, 8), (True, 0)])
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (f"reassign-partitions --execute {GOOD} --force", "move resume"),
+        (f"reassign-partitions --execute {GOOD} --force", "move abort --yes"),
+        ("throttle set --topic orders", "throttle clear"),
+    ],
+)
+def test_the_end_of_every_run_is_unknown_if_a_recorded_run_cannot_be_read(
+    begin: str, end: str, selects: bool, code: int, house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A selected run does not depend on the others."""
+    _files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert kquota_here(*begin.split(), "--throttle", "5MB/s", *BROKER.split()).code == 0
+    [run] = house._runs().unfinished()
+    if end == "move resume":
+        for name in run.plan.targets:
+            house.cluster.finish(name)
+    house.unreadable = {"20260301T123000Z-ba9876543210": "it has format 9"}
+    ran = kquota_here(*end.split(), *BROKER.split(), *(("--run", run.id) if selects else ()))
+    assert (ran.code, house.cluster.configs) == (code, {}), ran.err
+    assert "run 20260301T123000Z-ba9876543210 on record in this host cannot be read" in ran.err
+
+
 UNREADABLE = {
     "too long": (
         "x" * (LONGEST_TEXT + 1),

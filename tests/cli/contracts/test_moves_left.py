@@ -56,9 +56,14 @@ EXECUTE = f"reassign-partitions {BROKER} --execute --additional --reassignment-j
     [
         ("reassign-partitions --execute --reassignment-json-file {}", ", or give --throttle-whole-topics to throttle "),
         ("move run {}", f", or start the move with `kquota {EXECUTE} --throttle-whole-topics`"),
+        (
+            "move run {1}",
+            f", or start the move with `kquota {EXECUTE.format('PLAN')} --throttle-whole-topics` "
+            "(replace PLAN with the file of the plan)\n",
+        ),
         ("move resume", "\n"),
     ],
-    ids=["--execute", "move run", "move resume"],
+    ids=["--execute", "move run", "move run with a plan from a pipe", "move resume"],
 )
 def test_a_full_list_suggests_only_options_that_the_command_has(
     house: InMemory,
@@ -70,6 +75,9 @@ def test_a_full_list_suggests_only_options_that_the_command_has(
 ) -> None:
     file = plan(tmp_path, ELSEWHERE)
     throttle = " --throttle 5MB/s --force"
+    reader, writer = os.pipe()
+    os.write(writer, Path(file).read_bytes())
+    os.close(writer)
     if command == "move resume":
         with monkeypatch.context() as patch:
             patch.setattr(house.cluster, "submit", interrupted)
@@ -77,7 +85,8 @@ def test_a_full_list_suggests_only_options_that_the_command_has(
         throttle = ""
     full = Setting.of_topic("orders", FOLLOWER_REPLICAS)
     house.cluster.configs[full] = ",".join(f"{n}:900" for n in range(1_000, 4_650))
-    refused = session.kquota(f"{command.format(file)}{throttle} {BROKER}")
+    refused = session.kquota(f"{command.format(file, f'/dev/fd/{reader}')}{throttle} {BROKER}")
+    os.close(reader)
     assert refused.code == 1
     assert refused.err.rpartition("kquota: ")[2].startswith(
         f"error: {full} has no room for another entry, so nothing was written. Remove entries that are no longer "
@@ -103,6 +112,34 @@ def test_a_command_of_this_host_that_is_writing_is_named(
     later = session.kquota(f"move status {BROKER} --output json")
     assert (json.loads(later.out)["writer"], "is writing" in later.err) == (None, False)
     assert "warning: run " in session.kquota(f"move status {BROKER} --quiet").err
+
+
+def test_an_undo_that_is_interrupted_or_ended_has_a_next_command(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its moves are running, it needs none."""
+    reassign(session, plan(tmp_path, ELSEWHERE), "--execute --throttle 5MB/s --force", ["text"])
+    for name in ELSEWHERE:
+        house.cluster.finish(TopicPartition(*name))
+    with monkeypatch.context() as patch:
+        patch.setattr(house.cluster, "submit", interrupted)
+        session.kquota(f"move abort {BROKER} --force")
+    monkeypatch.setattr(runs, "runs_here", lambda _: False)  # the command that began the run has ended
+    [run] = house._runs().unfinished()
+    abort = f"move abort {BROKER} --run {run.id}"
+    needs = session.kquota(f"move status {BROKER} --quiet").err
+    assert needs.startswith(f"kquota: warning: run {run.id}: being undone. If its command (")
+    assert needs.endswith(f") is no longer running, `kquota {abort}` continues to undo it\n")
+    assert session.kquota(f"{abort} --force").code == 8
+    assert session.kquota(f"move status {BROKER} --quiet").err == ""
+    for name in ELSEWHERE:
+        house.cluster.finish(TopicPartition(*name))
+    verify = f"reassign-partitions {BROKER} --verify --all-runs"
+    assert session.kquota(f"move status {BROKER} --quiet").err == (
+        f"kquota: warning: run {run.id}: the move is undone, but its throttle is still set. `kquota {verify}` "
+        "restores it\n"
+    )
+    assert (session.kquota(verify).code, house.cluster.configs) == (0, {})
 
 
 def interrupted(*_: object) -> None:

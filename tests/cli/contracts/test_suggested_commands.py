@@ -26,7 +26,7 @@ from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
 from kquota.throttle.standing import Finding, Remedy
-from kquota.watch.symptom import NotSubmitted
+from kquota.watch.symptom import NotBegun, NotSubmitted
 from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import ELSEWHERE, plan
@@ -263,6 +263,21 @@ def test_the_reason_of_a_pending_setting_has_a_command(house: InMemory, command:
         shown = ran.err if form == "text" else ran.out
         assert ran.code == 8
         assert "it was deleted. `kquota record share --bootstrap-server b1:9092` creates a new one" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ({"zookeeper": "zk1:2181,zk2:2181/kafka"}, "`zookeeper-shell zk1:2181,zk2:2181/kafka get /controller`. "),
+        ({}, "`zookeeper-shell HOST:PORT get /controller` (replace HOST:PORT with the address of ZooKeeper and its "),
+    ],
+)
+def test_a_command_of_zookeeper_has_the_chroot(
+    given: dict[str, str], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggestion, "_given", given)
+    idle = NotBegun(partitions=1, first=partition(0), seconds=14.0)
+    assert shown(idle, MoveNamed(run=None, plan=None)).do.startswith(f"Find the controller with {command}")
 
 
 def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,18 @@ def test_the_destination_of_another_tool_does_not_abort_our_run(
     assert "`kquota move status " in down["do"]
 
 
+@pytest.mark.parametrize(("cancelled", "code"), [(0, 8), (1, 8), (2, 1)])
+def test_a_throttle_that_is_left_does_not_hide_that_replicas_are_elsewhere(
+    copying: CopyingCluster, session: Transcript, tmp_path: Path, cancelled: int, code: int
+) -> None:
+    """While another partition moves, the move has not failed."""
+    reassign(session, drain(tmp_path), "--execute --throttle 4MB/s --force", ["text"])
+    for number in range(cancelled):
+        copying.cancel(name(number))
+    ran = session.kquota(f"move watch {BROKER} --once")
+    assert (ran.code, "throttle left" in ran.out) == (code, cancelled == 2)
+
+
 def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     """With the longest progress, and a lag of many brokers."""
     move = WatchedMoveView(

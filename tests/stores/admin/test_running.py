@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
-from kquota.errors import Unreachable
+from kquota.errors import Refused, Unreachable
 from kquota.stores.admin.connection import Wire
-from kquota.stores.admin.running import NOT_CONTROLLER, ask_controller
+from kquota.stores.admin.running import NOT_CONTROLLER, TIMED_OUT, RunningMoves, ask_controller, by_topic
 
 DONE, MOVED = SimpleNamespace(error_code=0), SimpleNamespace(error_code=NOT_CONTROLLER)
 
@@ -48,3 +48,10 @@ def test_the_next_controller_is_asked(first: object) -> None:
 def test_a_request_that_may_have_arrived_is_not_sent_again(first: object, header: object) -> None:
     with pytest.raises(Unreachable):
         asked(first, header=header)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(NOT_CONTROLLER, Unreachable), (TIMED_OUT, Unreachable), (31, Refused)])
+def test_only_a_controller_that_may_answer_later_is_asked_again(code: int, kind: type[Exception]) -> None:
+    """`move watch` continues after Unreachable."""
+    with pytest.raises(kind, match="listing the running reassignments: the broker answered"):
+        by_topic(RunningMoves(throttle_time_ms=0, error_code=code, error_message=None, topics=()))

@@ -81,7 +81,10 @@ def test_no_such_file(tmp_path: Path) -> None:
         entries(tmp_path / "none", "--zk-tls-config-file")
 
 
-@pytest.mark.parametrize(("mode", "others"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+@pytest.mark.parametrize(
+    ("mode", "others"),
+    [(0o600, False), (0o400, False), (0o711, False), (0o640, True), (0o604, True), (0o620, True)],
+)
 def test_files_that_others_can_read(tmp_path: Path, mode: int, others: bool) -> None:
     file = written(tmp_path, "")
     file.chmod(mode)

@@ -81,8 +81,11 @@ def band_line(found: Outlook) -> str | None:
     band = found.band
     if band is None:
         return None
-    high = "never, at the 95th percentile of the write rates" if band.high is None else human_duration(band.high)
-    return f"90 % band    {human_duration(band.low)} to {high} ({band_source(band)})"
+    low, source = human_duration(band.low), band_source(band)
+    if band.high is None:
+        never = "At the 95th percentile of the write rates, the move never finishes"
+        return f"90 % band    at least {low}. {never} ({source})"
+    return f"90 % band    {low} to {human_duration(band.high)} ({source})"
 
 
 def band_source(band: Band) -> str:
@@ -109,10 +112,12 @@ def warnings(found: Outlook) -> Iterator[str]:
         if may_fit(room):
             yield f"warning: {if_one_volume(room)}"
         if room.worst is not None and room.worst < 0 <= (room.left or 0):
+            # The log dir of an old replica is not known here, so the writes to all log dirs of the broker count.
+            where = "" if room.log_dir is None else " to all log dirs of the broker"
             yield (
                 f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies fit ({human_bytes(room.usable or 0)} "
-                f"usable), but not together with the {human_bytes(room.written or 0.0)} that producers write until the "
-                "end, unless retention deletes as much"
+                f"usable), but not together with the {human_bytes(room.written or 0.0)} that producers write{where} "
+                "until the end, unless retention deletes as much"
             )
 
 

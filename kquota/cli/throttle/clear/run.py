@@ -46,12 +46,13 @@ def run(options: ClearOptions) -> Cleared:
     """Restore the throttle of the selected runs, or with `--all` remove every throttle. A dry run only returns the
     changes.
 
-    The exit code is 8 if a setting is pending or unknown, or if kquota found no run to end but cannot read all runs.
-    Otherwise, it is 0. Raises Invalid for options that cannot be
-    combined, and if a confirmation is necessary but there is no terminal. Raises Refused if the run of `--run` is not
-    an open throttle run, if a broker of `--gone` is alive, or if the operator does not confirm. Raises Conflict if a
-    throttle changed before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the
-    cluster does not answer.
+    The exit code is 8 if a setting is pending or unknown. Without `--run` and `--all`, it is also 8 if a recorded run
+    cannot be read, or if kquota found no run to end but one may be hidden. Otherwise, it is 0.
+
+    Raises Invalid for options that cannot be combined, and if a confirmation is necessary but there is no terminal.
+    Raises Refused if the run of `--run` is not an open throttle run, if a broker of `--gone` is alive, or if the
+    operator does not confirm. Raises Conflict if a throttle changed before the confirmation. Raises Busy if another
+    kquota holds the lock, and Unreachable if the cluster does not answer.
     """
     if options.everything and options.run is not None:
         raise Invalid("--run and --all cannot be combined. Give one of them")
@@ -79,7 +80,8 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             for each in ending if lost else ():
                 ports.runs.update(each)
             restoration = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
-        alone, unknown = ports.alone, not ending and (ports.hidden or bool(ports.runs.unreadable))
+        alone, unreadable = ports.alone, options.run is None and bool(ports.runs.unreadable)
+        unknown = unreadable or (not ending and ports.hidden)
     notes = []
     if not ending:
         none = "no open run of `throttle set` is yours" if others else "no open run of `throttle set` is recorded here"
