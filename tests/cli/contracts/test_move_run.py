@@ -165,6 +165,8 @@ def test_a_killed_move_is_continued_by_the_same_command(
     file = plan(tmp_path, ELSEWHERE)
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --batch 1 --force")
     session.kquota(f"move status {BROKER}")
+    would = session.kquota(f"move resume {BROKER} --dry-run")
+    assert would.out.endswith("  and 1 more move after the first wave\n")
     ends_moves(house, monkeypatch)
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --batch 1 --force")
     session.kquota(f"move status {BROKER}")
