@@ -120,7 +120,7 @@ SUBMISSIONS: dict[str, object] = {
 
 @pytest.mark.parametrize("data", SUBMISSIONS.values(), ids=SUBMISSIONS.keys())
 def test_moves_are_unknown_if_kafka_did_not_write_the_submission(data: object) -> None:
-    with pytest.raises(Refused, match=f"ZooKeeper: {SUBMITTED} .*Examine it with `zookeeper-shell .*chroot"):
+    with pytest.raises(Refused, match=rf"ZooKeeper: {SUBMITTED} .*Examine it with `zookeeper-shell\.sh .*chroot"):
         seen({**WHOLE, SUBMITTED: data})[0].snapshot(None)
 
 

@@ -104,7 +104,7 @@ def decoded(node: str) -> str:
 
 def examine(path: str) -> str:
     """Return the advice for a znode that Kafka did not write."""
-    shell = f"`zookeeper-shell HOST:PORT get {shlex.quote(path)}`"
+    shell = f"`zookeeper-shell.sh HOST:PORT get {shlex.quote(path)}`"
     return f"Examine it with {shell} (replace HOST:PORT with the address of ZooKeeper and its chroot)"
 
 
