@@ -16,6 +16,7 @@ from kquota.stores.record.sharing import Condition
 from kquota.terms import (
     LEADER_RATE,
     LEADER_REPLICAS,
+    BrokerId,
     TopicPartition,
 )
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
@@ -113,6 +114,25 @@ def test_a_dry_run_of_clear_all_shows_the_rates_of_dead_brokers(house: InMemory,
         session.kquota(f"throttle clear {BROKER} --all --dry-run --output {form}")
     session.kquota(f"throttle clear {BROKER} --all --yes")
     session.must_be("contract-throttle-dead")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "hint"),
+    [
+        ((ONE, THREE), "or move its replicas to other brokers and then unregister it with kafka-cluster.sh if it is"),
+        ((ONE, TWO), "or unregister it with kafka-cluster.sh if it is gone for good"),
+    ],
+)
+def test_a_dead_broker_is_drained_before_it_is_unregistered(
+    house: InMemory, replicas: tuple[BrokerId, ...], hint: str
+) -> None:
+    """Otherwise, its rates stay unknown, because replicas are still on it."""
+    for name, now in house.cluster.partitions.items():
+        house.cluster.partitions[name] = replace(now, replicas=replicas, isr=(ONE,))
+    house.cluster.alive.remove(THREE)
+    house.fenced = (THREE,)
+    ran = kquota_here("throttle", "show", "--no-sample", *BROKER.split())
+    assert (ran.code, f"Check that it is running, {hint}" in ran.err) == (8, True), ran
 
 
 @pytest.mark.parametrize("command", ["show --no-sample", "doctor", "doctor --fix --yes", "clear --all --yes"])
