@@ -318,7 +318,7 @@ def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     value = config.get(setting.key)
     if value is not None and not isinstance(value, str):
         path = f"/config/{entity_path(setting.resource)}"
-        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}. Nothing was written")
+        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}")
     return value
 
 

@@ -119,7 +119,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         path = f"/config/{entity_path}"
-        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}. Nothing was written")
+        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}")
     return config
 
 
