@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ from kquota.terms import (
     TopicPartition,
 )
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
-from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO
+from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO, plan
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.run import kquota_here
 from tests.reassign.records import alone
@@ -152,3 +153,19 @@ def test_the_rates_of_a_dead_broker_without_replicas_are_unknown(house: InMemory
     found = json.loads(ran.out)
     assert found.get("cleared_brokers" if "--yes" in words else "unread_brokers") == [3]
     assert (rate in house.cluster.configs) == ("--yes" not in words)
+
+
+@pytest.mark.parametrize("controllers", [True, False])
+def test_verify_clear_all_also_clears_a_dead_broker_without_replicas(
+    house: InMemory, session: Transcript, tmp_path: Path, controllers: bool
+) -> None:
+    """The exit code is 0 only if the rate is removed."""
+    for name, now in house.cluster.partitions.items():
+        house.cluster.partitions[name] = replace(now, replicas=(ONE, TWO), isr=(ONE, TWO))
+    house.cluster.alive.remove(THREE)
+    house.cluster.controllers = controllers
+    house.cluster.configs[Setting.of_broker(THREE, LEADER_RATE)] = "9"
+    house.fenced = (THREE,)
+    file = plan(tmp_path, {("orders", 0): [1, 2]})
+    ran = session.kquota(f"reassign-partitions --verify --clear-all {BROKER} --reassignment-json-file {file}")
+    assert (ran.code, house.cluster.configs == {}) == ((0, True) if controllers else (8, False)), ran
