@@ -7,12 +7,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Parameter(str):
     """The name of a parameter in a message, which `cli` writes as an option."""
 
     __slots__ = ()
+
+
+class Retry(str):
+    """Advice to repeat the command, which a command that repeats its work itself leaves out of the message."""
+
+    __slots__ = ()
+
+
+AGAIN_LATER: Final = Retry(". Try again later")
 
 
 class NextStep(StrEnum):

@@ -11,7 +11,17 @@ from typing import Final
 from kquota.cli.formats import printable
 from kquota.cli.options import option_name
 from kquota.cli.suggestion import suggested
-from kquota.errors import Busy, Invalid, KquotaError, NextStep, Parameter, QuotaViolatedException, Refused, StepFor
+from kquota.errors import (
+    Busy,
+    Invalid,
+    KquotaError,
+    NextStep,
+    Parameter,
+    QuotaViolatedException,
+    Refused,
+    Retry,
+    StepFor,
+)
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -76,6 +86,11 @@ def worst(codes: Iterable[int]) -> int:
 def worded(error: KquotaError) -> str:
     """Return the message of an error, with options and commands as a user types them."""
     return "".join(map(_worded, error.args))
+
+
+def without_retry(error: KquotaError) -> str:
+    """Return the message of an error like `worded`, for a command that repeats its work itself, so without `Retry`."""
+    return "".join(_worded(part) for part in error.args if not isinstance(part, Retry))
 
 
 def _worded(part: object) -> str:

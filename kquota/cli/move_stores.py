@@ -246,6 +246,8 @@ class Stage:
     """Takes the lock, for a command whose `Hold` has `later`. Raises Busy if another kquota holds the lock. Does
     nothing for a command that only reads.
     """
+    fenced: Callable[[], frozenset[BrokerId]] = frozenset
+    """Returns the dead brokers that the cluster still lists. The set is empty before Kafka 4.0, and over ZooKeeper."""
 
 
 @contextmanager
@@ -259,11 +261,14 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
     with _move_stores(at, state_dir, holding) as stores:
         log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
+        fenced: Callable[[], frozenset[BrokerId]] = frozenset
         if stores.wire is not None:
+            from kquota.stores.admin import broker_metadata
             from kquota.stores.admin.log_dirs import WireLogDirs
             from kquota.stores.admin.replica_dirs import WireReplicaDirs
 
             log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire, stores.runs.must_hold)
+            fenced = partial(broker_metadata.fenced, stores.wire)
         hold = nullcontext if holding is None else partial(stores.hold, holding)
         yield Stage(
             cluster=stores.cluster,
@@ -272,6 +277,7 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
             past_moves=PastMovesFile(stores.root, stores.cluster_id),
             log_dirs=log_dirs,
             dirs=dirs,
+            fenced=fenced,
             hold=hold,
         )
 

@@ -61,12 +61,12 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def zookeeper_shell(command: str) -> str:
-    """Return a command of zookeeper-shell in backquotes, with the address and the chroot of --zookeeper.
+    """Return a command of zookeeper-shell.sh in backquotes, with the address and the chroot of --zookeeper.
 
     If the command line does not have the address, the text ends with the meaning of the placeholder.
     """
     address = _given.get("zookeeper")
-    shell = f"`zookeeper-shell {shlex.quote(address or PLACEHOLDER)} {command}`"
+    shell = f"`zookeeper-shell.sh {shlex.quote(address or PLACEHOLDER)} {command}`"
     replacing = f" (replace {PLACEHOLDER} with the address of ZooKeeper and its chroot)"
     return shell if address else shell + replacing
 

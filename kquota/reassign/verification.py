@@ -95,14 +95,16 @@ def verify(
     preserve: bool = False,
     clear_all: bool = False,
     cancelled: Iterable[Move] = (),
+    fenced: Collection[BrokerId] = (),
 ) -> Verification:
     """Read the state of the plan, and restore the values of its run: entries of ended partitions, rates at the end.
 
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
     written. If no move is running anywhere, `clear_all` also removes every throttle rate of every live broker and the
-    lists of the plan's topics, as Kafka's tool does, and the throttle rates of dead brokers with replicas of these
-    topics. To be certain of the state, kquota may wait and read it several times. Raises the errors of the ports.
+    lists of the plan's topics, as Kafka's tool does, and the throttle rates of dead brokers: `fenced` and those with
+    replicas of any topic. To be certain of the state, kquota may wait and read it several times. Raises the errors of
+    the ports.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -118,7 +120,7 @@ def verify(
     else:
         done = _of_restoration(write(world, _removals_without_record(world, plan, look, cancelled)))
     if clear_all:
-        done = _cleared(world, plan, look.seen, done, unfinished)
+        done = _cleared(world, plan, fenced, done, unfinished)
     reported = _reported(world, plan, look, done, runs.unfinished())
     return replace(reported, unread=()) if clear_all and not done.too_early else reported
 
@@ -367,35 +369,36 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
     return unrecorded_removals(done, now, stopped)
 
 
-def _cleared(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running.
-
-    A setting that cannot be read is pending.
-    """
+def _cleared(
+    world: World, plan: Plan, fenced: Collection[BrokerId], done: Verification, unfinished: Sequence[Run]
+) -> Verification:
+    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
+    seen = world.cluster.snapshot(None)
     if seen.running:
         return replace(done, too_early=True)
-    settings = [
-        *(Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS),
-        *(Setting.of_broker(broker, key) for broker in sorted(seen.alive) for key in THROTTLE_RATES),
-    ]
-    now = world.cluster.values(settings)
-    unknown = dict.fromkeys((s for s in settings if s not in now), KquotaError(UNREAD))
-    changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
+    dead = {*_dead(seen), *fenced} - seen.alive
+    lists = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
+    rates = {Setting.of_broker(b, key): b for b in sorted(seen.alive | dead) for key in THROTTLE_RATES}
+    now = world.cluster.values([*lists, *rates])
+    changes = [Change(setting=s, before=now[s], after=None) for s in (*lists, *rates) if now.get(s) is not None]
     restoration = write(world, changes)
-    dead = clear_dead(world.cluster, _dead(seen), THROTTLE_RATES)
+    unread = [s for s in (*lists, *rates) if s not in now]
+    overwritten = clear_dead(world.cluster, sorted(dead.intersection(map(rates.get, unread))), THROTTLE_RATES)
+    unknown = {s: KquotaError(UNREAD) for s in unread if rates.get(s) not in dead}
     cleared = {change.setting for change in restoration.restored}
+    cleared.update(s for s in unread if rates.get(s) in dead and s not in overwritten.pending)
     cleared_of = {run.id for run in unfinished if not cleared.isdisjoint(run.held)}
     return replace(
         done,
         restored=(*done.restored, *restoration.restored),
-        pending={**done.pending, **unknown, **restoration.pending, **dead.pending},
+        pending={**done.pending, **restoration.pending, **overwritten.pending, **unknown},
         cleared_of=tuple(sorted(cleared_of)),
-        notes=(*done.notes, *dead.notes),
+        notes=(*done.notes, *overwritten.notes),
     )
 
 
 def _dead(seen: Snapshot) -> tuple[BrokerId, ...]:
-    """Return the dead brokers among the replicas of the plan's topics."""
+    """Return the dead brokers among the replicas in `seen`."""
     return tuple(sorted({broker for now in seen.partitions.values() for broker in now.replicas} - seen.alive))
 
 

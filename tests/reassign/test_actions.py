@@ -454,14 +454,28 @@ def test_the_controllers_restore_a_rate_whose_change_back_to_the_prior_one_was_n
 
 
 @pytest.mark.parametrize("controllers", [True, False])
-def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, controllers: bool) -> None:
-    left = {rate_of(2): "7", rate_of(2, FOLLOWER_RATE): "8"}
+@pytest.mark.parametrize("dead", ["in the plan", "in another topic", "without replicas"])
+def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, dead: str, controllers: bool) -> None:
+    broker = 2 if dead == "in the plan" else 9
+    left = {rate_of(broker): "7", rate_of(broker, FOLLOWER_RATE): "8"}
     world.cluster.configs = {rate_of(1): "6", **left}
     world.cluster.controllers = controllers
-    world.cluster.alive.discard(BrokerId(2))
-    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=True)
+    world.cluster.alive.discard(BrokerId(broker))
+    if dead == "in another topic":
+        other = TopicPartition("other", 0)
+        world.cluster.partitions[other] = PartitionReplicas(replicas=b(1, 9), leader=BrokerId(1), isr=b(1))
+    fenced = b(9) if dead == "without replicas" else ()
+    plan = Plan(targets={T0: b(1, 2)})
+    found = verify(world.cluster, world.runs, world.clock, plan, clear_all=True, fenced=fenced)
     assert world.cluster.configs == ({} if controllers else left)
-    assert ({setting.name for setting in found.pending}, found.unread) == (set() if controllers else {"2"}, ())
+    assert ({setting.name for setting in found.pending}, found.unread) == (set() if controllers else {str(broker)}, ())
+
+
+def test_clear_all_reports_the_rates_that_it_cannot_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = world.cluster.values
+    monkeypatch.setattr(world.cluster, "values", lambda asked: known([s for s in asked if s.name != "1"]))
+    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=True)
+    assert {setting.name for setting in found.pending} == {"1"}
 
 
 @pytest.mark.parametrize("clear_all", [False, True])

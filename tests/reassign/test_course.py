@@ -147,7 +147,7 @@ def test_the_record_keeps_a_course() -> None:
 
 def test_the_report_says_how_many_changes_are_not_kept() -> None:
     lines = list(reported(replace(RUN, course=WHOLE)).text())
-    assert lines[-1] == "  The record left out 3 more changes between these"
+    assert lines[-1] == "  3 more changes between those above are not recorded"
     kept = replace(WHOLE, changes_dropped=0)
     assert "more change" not in "".join(reported(replace(RUN, course=kept)).text())
 

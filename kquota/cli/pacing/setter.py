@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from kquota.cli import clock, world
 from kquota.cli.connection import Connection
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say, without_retry, worded
 from kquota.cli.options import Output
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet
@@ -76,7 +76,7 @@ class RateSetter:
         try:
             done = in_turn(lambda: setting.run(asked))
         except (Busy, Refused) as error:
-            world.warn(f"run {run.id}: the throttle stays at {before}: {worded(error)}")
+            world.warn(f"run {run.id}: the throttle stays at {before}: {without_retry(error)}")
             return False
         except (Conflict, Unknown, Unreachable) as error:
             self.missed = clock.SystemClock().monotonic()

@@ -96,7 +96,7 @@ class WouldExecute(Answer):
             yield f"  {name} on broker {broker} into {log_dir}"
         if self.later:
             yield f"  and {counted(self.later, 'more move')} after the first wave"
-        if not self.changes and not self.moves and not self.log_dirs:
+        if not self.changes and not self.moves and not self.log_dirs and not self.later:
             yield "  nothing"
 
 

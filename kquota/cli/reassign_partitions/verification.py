@@ -46,7 +46,8 @@ def run(
         if found is None:
             with stage.hold():
                 began = stage.clock.now()
-                found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all)
+                fenced = stage.fenced() if options.clear_all else ()
+                found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all, fenced=fenced)
                 past_moves.keep_look(stage, found, began, watch)
     undoing = found.run is not None and found.run.aborting and found.run.goal.targets == plan.targets
     lines = remarks.of_verification(

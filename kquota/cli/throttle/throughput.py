@@ -46,7 +46,9 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is, them = ("its", "it is", "it") if len(brokers) == 1 else ("their", "they are", "them")
-        gone = f", or unregister {them} with kafka-cluster.sh if {it_is} gone for good"
+        replicas = {broker for now in standing.snapshot.partitions.values() for broker in now.replicas}
+        away = "" if replicas.isdisjoint(brokers) else f"move {its} replicas to other brokers and then "
+        gone = f", or {away}unregister {them} with kafka-cluster.sh if {it_is} gone for good"
         yield (
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
             f"Check that {it_is} running{gone if standing.fenced.issuperset(brokers) else ''}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from kquota.errors import Busy, KquotaError, Refused
+from kquota.errors import AGAIN_LATER, Busy, KquotaError, Refused
 from kquota.reassign.run import Run
 from kquota.stores.record import sheet
 from kquota.stores.record.lease import (
@@ -115,8 +115,8 @@ class TopicRecord:
         self.keep_alive()
         if self._clock.seconds() - self._sent > WRITE_SECONDS:
             raise Busy(
-                f"record in {self.place}: the brokers answered too late for a safe write. Nothing more is written. "
-                "Try again later"
+                f"record in {self.place}: the brokers answered too late for a safe write. Nothing more is written",
+                AGAIN_LATER,
             )
 
     def runs(self, *, whole: bool = False) -> Mapping[str, Run]:
@@ -241,8 +241,9 @@ class TopicRecord:
         """
         if self._waiting is None or before not in ("", found.mark):
             raise Busy(
-                f"{found.holder} holds the lock of this cluster. Try again later. "
-                f"If that process is dead, the lock is free in {left:.0f} s"
+                f"{found.holder} holds the lock of this cluster",
+                AGAIN_LATER,
+                f". If that process is dead, the lock is free in {left:.0f} s",
             )
         if not before:
             self._waiting(

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from kquota.errors import Busy, KquotaError, Unreachable
+from kquota.errors import AGAIN_LATER, Busy, KquotaError, Unreachable
 from kquota.reassign.run import Run
 from kquota.stores.record import sheet
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, ended
@@ -97,13 +97,13 @@ class ZnodeLock:
                 self._znodes.committed([Create(path=ROOT, data=b"")])
                 continue
             if node is not None and not (take_over or _holder(node).dead):
-                raise Busy(f"{_holder(node)} holds the lock of this cluster. Try again later")
+                raise Busy(f"{_holder(node)} holds the lock of this cluster", AGAIN_LATER)
             old = [] if node is None else [Delete(path=LOCK, version=node.version)]
             term = SetData(path=ROOT, data=root.data, version=root.version)
             if self._znodes.committed([term, *old, Create(path=LOCK, data=data, ephemeral=True)]):
                 self._term = root.version + 1
                 return data
-        raise Busy("other kquota processes keep taking the lock of this cluster. Try again later")
+        raise Busy("other kquota processes keep taking the lock of this cluster", AGAIN_LATER)
 
     def _release(self) -> None:
         """Release the lock, unless another process has it now. If this fails, the end of the session releases it."""
@@ -206,7 +206,7 @@ class ZnodeRecord:
         if self._staged and (operations := self.operations()):
             if not self._znodes.committed(operations):
                 self.operations()  # raises Busy and names the faster process
-                raise Busy("another kquota is writing to the same runs. Try again later")
+                raise Busy("another kquota is writing to the same runs", AGAIN_LATER)
             self.committed()
 
     def operations(self) -> Sequence[ZnodeOperation]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import bounded, durable
-from kquota.errors import Busy, Invalid, KquotaError, Parameter, Refused
+from kquota.errors import AGAIN_LATER, Busy, Invalid, KquotaError, Parameter, Refused
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
 from kquota.stores.state.journal import Kept
@@ -68,7 +68,7 @@ class RunFiles:
                     raise _unusable(path, "locked", error) from error
                 text = file.read(_LONGEST_LOCK)
                 who = _holder(text) if text else "another kquota, which is just starting or ending,"
-                raise Busy(f"{who} holds the lock of {self.folder}. Try again later") from error
+                raise Busy(f"{who} holds the lock of {self.folder}", AGAIN_LATER) from error
             try:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)

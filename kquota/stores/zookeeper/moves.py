@@ -195,7 +195,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
                 f"ZooKeeper: {SUBMITTED} names only topics that were deleted while they moved "
                 f"({', '.join(topics[:5])}{', …' if len(topics) > 5 else ''}). Kafka did not delete the znode. While "
                 f"it exists, Kafka accepts no other moves over ZooKeeper. Use {self._brokers}, or delete the znode and "
-                "then /controller with zookeeper-shell, so that the brokers elect a new controller"
+                "then /controller with zookeeper-shell.sh, so that the brokers elect a new controller"
             )
         return (
             f"ZooKeeper: {SUBMITTED} exists, because its moves have not ended. Over ZooKeeper, Kafka "
@@ -318,7 +318,7 @@ def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     value = config.get(setting.key)
     if value is not None and not isinstance(value, str):
         path = f"/config/{entity_path(setting.resource)}"
-        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}. Nothing was written")
+        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}")
     return value
 
 

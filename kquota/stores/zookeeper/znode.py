@@ -106,7 +106,7 @@ def decoded(node: str) -> str:
 
 def examine(path: str) -> str:
     """Return the advice for a znode that Kafka did not write."""
-    shell = f"`zookeeper-shell HOST:PORT get {shlex.quote(path)}`"
+    shell = f"`zookeeper-shell.sh HOST:PORT get {shlex.quote(path)}`"
     return f"Examine it with {shell} (replace HOST:PORT with the address of ZooKeeper and its chroot)"
 
 
@@ -121,7 +121,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         path = f"/config/{entity_path}"
-        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}. Nothing was written")
+        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}")
     return config
 
 

@@ -222,7 +222,10 @@ class Znodes:
         found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
         nodes = {path: found[path] for path in own}
         missing = {path for path in parents if found[path] is None}
-        befores = {entity_path: config_in(nodes[f"/config/{entity_path}"], entity_path) for entity_path in edits}
+        try:
+            befores = {entity_path: config_in(nodes[f"/config/{entity_path}"], entity_path) for entity_path in edits}
+        except Refused as error:
+            raise Refused(*error.args, ". Nothing was written") from error
         afters = {entity_path: dict(edit(befores[entity_path])) for entity_path, edit in edits.items()}
         changed = {name: after for name, after in afters.items() if after != befores[name]}
         deletions = emptied(changed, found)

@@ -154,6 +154,7 @@ class InMemory:
                 past_moves=PastMovesFile(self.folder, CLUSTER_ID),
                 log_dirs=self.logs,
                 dirs=self.dirs,
+                fenced=lambda: frozenset(self.fenced),
                 hold=hold,
             )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,10 +18,11 @@ from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
+from kquota.stores.state.runs import RunFiles
 from kquota.terms import LEADER_RATE, TopicPartition
 from kquota.watch.observation import WatchPorts
-from tests.cli.contracts.in_memory import InMemory
-from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, THREE, plan, reassign
+from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
+from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, THREE, TWO, plan, reassign
 from tests.cli.contracts.transcript import Transcript
 from tests.reassign.fake import Ticks
 from tests.reassign.records import alone
@@ -169,12 +172,52 @@ def test_a_killed_move_is_continued_by_the_same_command(
     file = plan(tmp_path, ELSEWHERE)
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --batch 1 --force")
     session.kquota(f"move status {BROKER}")
+    would = session.kquota(f"move resume {BROKER} --dry-run")
+    assert would.out.endswith("  and 1 more move after the first wave\n")
     ends_moves(house, monkeypatch)
     session.kquota(f"move run {file} {BROKER} --throttle 5MB/s --batch 1 --force")
     session.kquota(f"move status {BROKER}")
     assert THREE in house.cluster.partitions[TopicPartition("orders", 1)].replicas
     assert house.cluster.configs == {}
     session.must_be("contract-move-run-killed")
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("move run {plan} --throttle 5MB/s --force --batch 1", "kquota: {why}. kquota waits and tries again\n"),
+        (
+            "throttle set --recovering 3 --throttle 5MB/s",
+            "kquota: broker 3: the check failed ({why}). The throttle stays set. kquota checks again\n",
+        ),
+    ],
+    ids=["move run", "throttle set"],
+)
+def test_a_command_that_waits_for_the_lock_does_not_advise_to_repeat_it(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, line: str
+) -> None:
+    behind = TopicPartition("payments", 0)
+    house.cluster.partitions[behind] = replace(house.cluster.partitions[behind], isr=(TWO,))
+    other, waits = RunFiles(house.folder, CLUSTER_ID), 0
+    with ExitStack() as lock:
+
+        def wait(seconds: float) -> None:
+            nonlocal waits
+            waits += seconds >= 1
+            if waits == 1:
+                lock.enter_context(other.hold("move adjust"))
+            if waits == 5:
+                raise KeyboardInterrupt
+
+        house.clock = Ticks(wait)
+        house.stand_in(monkeypatch)
+        ran = session.kquota(f"{command.format(plan=plan(tmp_path, ELSEWHERE))} {BROKER}")
+        busy = session.kquota(f"throttle clear {BROKER}")
+    assert (busy.code, busy.err.count("kquota: error: ")) == (75, 1)
+    why = busy.err.partition("kquota: error: ")[2].removesuffix(". Try again later\n")
+    assert " holds the lock of " in why
+    assert line.format(why=why) in ran.err, ran.err
+    assert "Try again" not in ran.err
 
 
 @pytest.mark.parametrize("force", ["", "--force"])

@@ -268,8 +268,11 @@ def test_the_reason_of_a_pending_setting_has_a_command(house: InMemory, command:
 @pytest.mark.parametrize(
     ("given", "command"),
     [
-        ({"zookeeper": "zk1:2181,zk2:2181/kafka"}, "`zookeeper-shell zk1:2181,zk2:2181/kafka get /controller`. "),
-        ({}, "`zookeeper-shell HOST:PORT get /controller` (replace HOST:PORT with the address of ZooKeeper and its "),
+        ({"zookeeper": "zk1:2181,zk2:2181/kafka"}, "`zookeeper-shell.sh zk1:2181,zk2:2181/kafka get /controller`. "),
+        (
+            {},
+            "`zookeeper-shell.sh HOST:PORT get /controller` (replace HOST:PORT with the address of ZooKeeper and its ",
+        ),
     ],
 )
 def test_a_command_of_zookeeper_has_the_chroot(

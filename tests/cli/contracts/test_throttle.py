@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +19,11 @@ from kquota.stores.record.sharing import Condition
 from kquota.terms import (
     LEADER_RATE,
     LEADER_REPLICAS,
+    BrokerId,
     TopicPartition,
 )
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
-from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO
+from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO, plan
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.run import kquota_here
 from tests.reassign.records import alone
@@ -117,6 +119,25 @@ def test_a_dry_run_of_clear_all_shows_the_rates_of_dead_brokers(house: InMemory,
     session.must_be("contract-throttle-dead")
 
 
+@pytest.mark.parametrize(
+    ("replicas", "hint"),
+    [
+        ((ONE, THREE), "or move its replicas to other brokers and then unregister it with kafka-cluster.sh if it is"),
+        ((ONE, TWO), "or unregister it with kafka-cluster.sh if it is gone for good"),
+    ],
+)
+def test_a_dead_broker_is_drained_before_it_is_unregistered(
+    house: InMemory, replicas: tuple[BrokerId, ...], hint: str
+) -> None:
+    """Otherwise, its rates stay unknown, because replicas are still on it."""
+    for name, now in house.cluster.partitions.items():
+        house.cluster.partitions[name] = replace(now, replicas=replicas, isr=(ONE,))
+    house.cluster.alive.remove(THREE)
+    house.fenced = (THREE,)
+    ran = kquota_here("throttle", "show", "--no-sample", *BROKER.split())
+    assert (ran.code, f"Check that it is running, {hint}" in ran.err) == (8, True), ran
+
+
 @pytest.mark.parametrize("command", ["show --no-sample", "doctor", "doctor --fix --yes", "clear --all --yes"])
 def test_the_rates_of_a_dead_broker_without_replicas_are_unknown(house: InMemory, command: str) -> None:
     """It was drained, but its rate is still set in the controllers."""
@@ -154,3 +175,19 @@ def test_a_topic_that_kafka_hides_is_never_a_clean_result(
     assert ran.code == 8
     assert "warning: Kafka hides 1 topic from this user (secret)" in ran.err
     assert "there is nothing to remove" not in ran.err
+
+
+@pytest.mark.parametrize("controllers", [True, False])
+def test_verify_clear_all_also_clears_a_dead_broker_without_replicas(
+    house: InMemory, session: Transcript, tmp_path: Path, controllers: bool
+) -> None:
+    """The exit code is 0 only if the rate is removed."""
+    for name, now in house.cluster.partitions.items():
+        house.cluster.partitions[name] = replace(now, replicas=(ONE, TWO), isr=(ONE, TWO))
+    house.cluster.alive.remove(THREE)
+    house.cluster.controllers = controllers
+    house.cluster.configs[Setting.of_broker(THREE, LEADER_RATE)] = "9"
+    house.fenced = (THREE,)
+    file = plan(tmp_path, {("orders", 0): [1, 2]})
+    ran = session.kquota(f"reassign-partitions --verify --clear-all {BROKER} --reassignment-json-file {file}")
+    assert (ran.code, house.cluster.configs == {}) == ((0, True) if controllers else (8, False)), ran

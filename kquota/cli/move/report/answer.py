@@ -11,7 +11,7 @@ from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_o
 from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.table import aligned
-from kquota.measure import ByteRate, counted, human_duration, human_rate
+from kquota.measure import ByteRate, agreeing, human_duration, human_rate
 from kquota.reassign.course import throughput
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
@@ -205,7 +205,8 @@ class RunReport(Answer):
     @property
     def not_kept(self) -> str:
         """The number of dropped changes, as a line for people."""
-        return f"The record left out {counted(self.changes_dropped, 'more change')} between these"
+        more = agreeing(self.changes_dropped, "more change", "between those above is", "between those above are")
+        return f"{more} not recorded"
 
     def text(self) -> Iterator[str]:
         one = self.summary

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.cli import clock, move_stores, past_moves, rates, world
-from kquota.cli.contract import DONE, FAILED, say, worded, worst
+from kquota.cli.contract import DONE, FAILED, say, without_retry, worded, worst
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.move.leaders import LeadersElected, elected
 from kquota.cli.move.run.checks import ClusterHealth, must_be_the_only_move, must_have_enough_in_sync, must_have_room
@@ -350,7 +350,7 @@ def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verifi
 
 
 def _wait_for_lock(error: KquotaError) -> None:
-    say(f"waiting for the lock: {worded(error)}")
+    say(f"{without_retry(error)}. kquota waits and tries again")
 
 
 def _notes(found: Verification, elections: LeadersElected | None, plan: Path, aborted: str | None) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from kquota.cli import clock, move_stores, world
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say, without_retry
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import remaining
@@ -49,7 +49,8 @@ def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRa
             try:
                 seen = _look(at, replace(options, force=True), broker, rate, seen.run)
             except (Busy, Unreachable) as error:
-                say(f"broker {broker}: the check failed ({worded(error)}). The throttle stays set. kquota checks again")
+                why = without_retry(error)
+                say(f"broker {broker}: the check failed ({why}). The throttle stays set. kquota checks again")
                 seen = replace(seen, changes=(), restoration=Restoration())
     except (KeyboardInterrupt, GeneratorExit):
         run = seen.run
