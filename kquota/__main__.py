@@ -40,10 +40,8 @@ def main() -> None:
 
 
 def _end_at_once(code: object) -> None:
-    """End the process at once if `code` is a number and no other thread runs. A normal exit takes 30 ms longer.
-
-    The functions registered with `atexit` are called first. Their errors go to `sys.unraisablehook`. Raises OSError if
-    stdout or stderr cannot be flushed.
+    """End the process at once if `code` is a number and no other thread runs, because a normal exit takes 30 ms
+    longer.
     """
     import atexit  # imported here, because the signal handlers must be set first
     import threading  # imported here, because the signal handlers must be set first

@@ -65,10 +65,7 @@ _BLANKS: Final = re.compile(_BLANK)
 
 
 class _Walk:
-    """One pass through JSON text, which counts the memory of the values.
-
-    It decodes a list or an object item by item if it is long or has many levels, and every other value as a whole.
-    """
+    """Decodes a list or an object item by item if it is long or has many levels, and every other value as a whole."""
 
     def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
         self._text = text
@@ -155,7 +152,6 @@ class _Walk:
         return False, self._after_blanks(at + 1)
 
     def _kept(self, pairs: list[tuple[str, Any]], before: int) -> Any:
-        """Return the object of these pairs, or its replacement. The items of a replaced object no longer count."""
         if self._of_pairs is not None:
             value = self._of_pairs(pairs)
         else:

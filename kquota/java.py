@@ -66,8 +66,8 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return the Java that `executable` runs, or None if it does not work. `executable` is a binary, a link or the
-    script of a version switcher.
+    """Return None if the Java does not work. Ask the Java for its home, because `executable` may be the script of a
+    version switcher.
     """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:

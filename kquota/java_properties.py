@@ -37,9 +37,7 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """Resolve Java's escapes in the text. Raises ValueError for a broken escape, with a message that does not contain
-    the text.
-    """
+    """Raise ValueError for a broken escape. The message does not contain the text, which may be a secret."""
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):

@@ -222,9 +222,7 @@ def _opened(
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
 ) -> Iterator[Cluster]:
-    """Open one connection with the login `security`, and yield the cluster. `client_id` replaces the client-id of the
-    login.
-    """
+    """`client_id` replaces the client-id of the login."""
     from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
@@ -251,7 +249,6 @@ def _opened(
 
 
 def _traffic(bootstrap_server: str, security: Security | None, client_id: str) -> Traffic:
-    """Return a librdkafka client. Raises Invalid for a login that librdkafka does not support."""
     from kquota.stores.admin.load import RdkafkaClient
 
     return RdkafkaClient(bootstrap_server, _of_librdkafka(security), client_id)

@@ -19,7 +19,7 @@ def dotted(release: tuple[int, ...]) -> str:
 
 
 def is_id(text: str) -> bool:
-    """True if the text is a broker id or a partition id in decimal.
+    """Return True if the text is a broker id or a partition id in decimal.
 
     >>> is_id("2147483647"), is_id("2147483648"), is_id("-1"), is_id("9" * 5000)
     (True, False, False, False)

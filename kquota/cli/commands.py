@@ -72,10 +72,8 @@ def add(
 
 
 def parameters(options: type[Any], only: Only | None = None) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of the fields of an options dataclass.
-
-    A field that is a group of options yields the options that the `Only` of the field allows. Without `Only`, it yields
-    all options of the group. A mapping with `Each` yields all its options. `only` restricts the other fields.
+    """Yield the parameters of an options dataclass, with those of its groups of options. `only` limits the fields,
+    except groups and `Each` mappings.
     """
     for field in fields(options):
         hint = hints(options)[field.name]

@@ -27,8 +27,6 @@ MOST_SHOWN: Final = 50
 
 @dataclass(slots=True, kw_only=True)
 class _Command:
-    """The running command."""
-
     options: WritingOptions
     agreed: bool
     """True after a confirmation, and if an option such as --yes replaces the confirmation."""

@@ -175,10 +175,7 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """Return the login files, by field of `Where`. Raises Invalid for a file with ZooKeeper's login without ZooKeeper.
-
-    --command-config is also valid over ZooKeeper, because kquota can read a shared record from the brokers.
-    """
+    """--command-config is also valid over ZooKeeper, because kquota can read a shared record from the brokers."""
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         if key.startswith("zk_") and not zookeeper:
@@ -201,7 +198,6 @@ def _controllers(controllers: str, given: Mapping[str, str], environment: Mappin
 
 
 def _topic(found: Mapping[str, str]) -> str | None:
-    """Return the value of --record, or None if none is given. Raises Invalid for an invalid topic name."""
     name = found.get(_RECORD)
     if name is not None and (why := wrong_topic_name(name)):
         raise Invalid(f"--record {name!r}: {why}")

@@ -23,7 +23,7 @@ def _debug(value: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """The options of a Spark job. Their help describes them."""
+    """The options of a Spark job."""
 
     master: Annotated[
         str | None,

@@ -52,7 +52,6 @@ class Command(TyperCommand):
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        """Create the command like typer, then set the heading of each option in the attribute that typer reads."""
         super().__init__(*args, **named)
         heading = OPTIONS
         for param in self.params:
@@ -126,7 +125,6 @@ def folded(command: str, width: int) -> list[str]:
 
 
 def _write(command: Command | Group, ctx: Any, formatter: Any, parts: Mapping[str, Rows]) -> None:
-    """Write the whole page: usage, description, tables, notes and examples."""
     # A required argument is shown without typer's braces.
     formatter.write_usage(ctx.command_path, " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(ctx)))
     for paragraph in _paragraphs(command.help):
@@ -149,9 +147,6 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _tables(parts: Mapping[str, Rows], width: int) -> str:
-    """Return each heading with its table. All tables have a common column for descriptions, and a name that is too long
-    gets its own line.
-    """
     shown = {heading: rows for heading, rows in parts.items() if rows}
     names = [len(name) for rows in shown.values() for name, _ in rows]
     column = min(max(names, default=0), width * 3 // 10)

@@ -1,6 +1,5 @@
-"""The check before a command sets a throttle without --force: copies must be faster than the writes to them.
-
-The module also describes why a move can never finish, for an estimate of the move and for the refusal to start it.
+"""The check before a command sets a throttle without --force: copies must be faster than the writes to them. Also the
+reasons why a move can never finish, as text.
 """
 
 from __future__ import annotations
@@ -127,11 +126,10 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
-    """Return five rates of a move that copies something, as text. A rate of None becomes `unknown`.
+    """Return five rates of a move that copies something, as text: the throttle of the move, the throttle that it needs,
+    and at the bottleneck the writes, the follower traffic and the rate that is left for copies.
 
-    The first two are the throttle of the move and the throttle that the move needs. The others are rates at the
-    bottleneck: the writes, the follower traffic, and the rate that is left for copies. Rates that differ by a whole
-    byte have different texts.
+    Rates that differ by a whole byte have different texts.
     """
     share = judged.bottleneck
     assert share is not None

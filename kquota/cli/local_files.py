@@ -74,7 +74,6 @@ def usage(directories: Iterable[Path]) -> Listing:
 
 @contextmanager
 def _for_snapshot() -> Iterator[None]:
-    """Add --snapshot to the messages of errors that are raised in this block."""
     try:
         yield
     except Invalid as error:

@@ -41,7 +41,6 @@ class _Root(Group):
     """The root group. It lists every command, but only the command that runs is registered."""
 
     def summaries(self, _: Any) -> list[tuple[str, str]]:
-        """Return every command, registered or not, in the order of the help."""
         return list(SUMMARIES.items())
 
 
@@ -124,7 +123,6 @@ def main() -> None:
 
 
 def _code() -> int:
-    """Run the command, print its error on stderr, and return the exit code. An unexpected error is raised again."""
     signals: list[int] = []
     with suggestion.of_one_command():
         try:
@@ -149,7 +147,7 @@ def _code() -> int:
 
 
 def _explained(error: Exception) -> int | None:
-    """Print an expected error, and return the exit code. Return None if Python must print the traceback."""
+    """Report an expected error and return the exit code, or return None if Python must print the traceback."""
     match error:
         case BrokenPipeError():  # the reader closed the pipe (`| head`)
             _drop_stdout()

@@ -203,7 +203,6 @@ class _Values:
         self._values = values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the known metrics, in the order of `GAUGES`."""
         for name, help_text in GAUGES.items():
             if (value := self._values.get(name)) is not None:
                 gauge = GaugeMetricFamily(name, help_text, labels=[_LABEL])

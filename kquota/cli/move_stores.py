@@ -72,7 +72,7 @@ class _MoveStores:
 
     @contextmanager
     def hold(self, holding: Hold) -> Iterator[None]:
-        """Lock the cluster against every other kquota that writes. Raises Busy if another kquota holds the lock."""
+        """Lock the cluster against every other kquota that writes."""
         with ExitStack() as stack:
             stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
             if self.fence is not None:
@@ -128,9 +128,7 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
 
 
 def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
-    """Open the record of runs over brokers. If the record needs a session with ZooKeeper, the session ends with the
-    stack.
-    """
+    """If the record needs a session with ZooKeeper, the session ends with the stack."""
     from kquota.stores.record import choose
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.runs import RunFiles

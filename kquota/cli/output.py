@@ -183,9 +183,7 @@ def plain(value: object) -> Any:
 
 
 def _number(value: float) -> float | str:
-    """Convert a number for JSON. `nan` and `inf`, which other tools may have stored, become text, because JSON does not
-    have these numbers.
-    """
+    """`nan` and `inf`, which other tools may have stored, become text, because JSON does not have these numbers."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -243,14 +241,11 @@ def _partition(name: TopicPartition) -> dict[str, object]:
 
 
 def _setting(of: Setting) -> dict[str, str]:
-    """Convert a setting. `kind` is `topic` or `broker`, `name` is the topic, the broker id or `default`, and `key` is
-    the config key.
-    """
     return {"kind": of.kind, "name": of.name, "key": of.key}
 
 
 def _change(made: Change) -> dict[str, str | None]:
-    """Convert a value that changes. null means unset."""
+    """null means unset."""
     return {**_setting(made.setting), "from": made.before, "to": made.after}
 
 

@@ -143,9 +143,7 @@ def with_readings(run: Run, watch: MoveWatch | None) -> Run:
 
 
 def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
-    """Yield the state at the start of the run, when nothing had been copied. Yield nothing if `readings` are not the
-    first of the run, and for a run that is being aborted.
-    """
+    """Yield the state at the start of the run, when nothing had been copied."""
     if readings and not run.course.readings and not run.aborting:
         first = readings[0]
         every = None if first.copied is None or first.left is None else first.copied + first.left
@@ -157,7 +155,6 @@ def _is_elsewhere(found: Verification, run: Run) -> bool:
 
 
 def _disturbed(stage: move_stores.Stage, run: Run) -> bool:
-    """Return whether the throttle of the run changed, or another open run shares its rates."""
     if run.course.changes:
         return True
     rates = {setting for setting in run.taken if not setting.is_list}

@@ -64,9 +64,7 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return `work` for --quiet: it returns 75 instead of raising Busy, because the next scheduled command repeats the
-    work.
-    """
+    """For --quiet, Busy is not an error, because the next scheduled command repeats the work."""
 
     def done() -> int:
         try:
@@ -82,7 +80,6 @@ def _asks(asked: Any) -> bool:
 
 
 def _metrics(asked: Any) -> MetricsFile:
-    """Return the file of --textfile. Raises Refused if a library is missing, and Invalid if the file cannot be used."""
     try:
         module = importlib.import_module("kquota.cli.metrics_file")
     except ImportError as error:

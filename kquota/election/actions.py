@@ -107,10 +107,8 @@ def _settle(
     before: frozenset[TopicPartition],
     seconds: float,
 ) -> tuple[TopicPartition, ...]:
-    """Wait at most `seconds` until the cluster is as healthy as before and shows the new leaders.
-
-    Return the partitions that are unhealthy but not in `before`, or still lack their new leader. A broker may show the
-    old leaders right after an election, so one reading is not enough.
+    """Return the partitions that are unhealthy but not in `before`, or still lack their new leader. A broker may show
+    the old leaders right after an election, so one reading is not enough.
     """
     give_up, elected = clock.monotonic() + seconds, results.elected
     while True:

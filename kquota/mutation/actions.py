@@ -155,9 +155,7 @@ def _sent(
     batch: Sequence[Mutation],
     give_up: float,
 ) -> bool:
-    """Send one batch. Return False if no answer came. The result of the batch is then unknown, and the caller must send
-    nothing more.
-    """
+    """Return False if no answer came. The caller must then send nothing more."""
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
         answer = topics.send(batch, min(MUTATION_TIMEOUT, max(1.0, give_up - clock.monotonic())))
@@ -177,7 +175,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
+    """Rejected topics return to the head of the remaining topics, in the same order."""
     again = []
     for one in batch:
         doing.left.popleft()

@@ -271,9 +271,6 @@ class MutationPace:
         return wanted / (1 + wanted / (_MOST_BEHIND * self.burst_seconds))
 
     def _may_take_turns(self, behind: float, mutations: int) -> bool:
-        """True if the quota is known, answers are fast enough to show which client was first, and this client's wait is
-        short enough.
-        """
         if self.quota is None:
             return False
         time = mutations / self.quota
@@ -282,17 +279,10 @@ class MutationPace:
     def _turn(self, now: float, mutations: int) -> float:
         """Return when to send, in seconds after `_zero`: the next moment of 0 tokens, plus the wait for a turn.
 
-        The client waits for its place within the time of one topic. Each topic of another client delays the next moment
-        of 0 tokens by the time of one topic, so a client that lets others go first keeps its place. A client with a
-        smaller share lets more topics of others go first. It therefore sends fewer requests, and is first when it
-        sends. With many clients, fewer requests are rejected.
-
-        Example: each of twenty clients has a twentieth of the bucket. Each client has its place at 0.2 of a topic's
-        time, and lets 0 to 4 topics go first. A client with a quarter of that share has its place at 0.1, and lets 0 to
-        8 topics go first.
-
-        A client without a share lets no topic of others go first. If a topic takes longer than the bucket takes to
-        fill, no client does, because a full bucket loses tokens.
+        The client waits for its place within the time of one topic. A client with a smaller share has an earlier place,
+        but may first let more topics of other clients go, so that fewer requests are rejected. Each such topic delays
+        the next moment of 0 tokens by the time of one topic, so the client keeps its place. If a topic takes longer
+        than the bucket takes to fill, no client lets others go first, because a full bucket loses tokens.
         """
         assert self.quota is not None
         share, time = self._share(now, self.quota), mutations / self.quota
@@ -303,7 +293,6 @@ class MutationPace:
         return self._spent / self.quota + let_go * time + place * min(time, self.burst_seconds)
 
     def _share(self, now: float, rate: float) -> float:
-        """Return this client's recent share of the bucket, at most 1."""
         assert self._zero is not None
         return min(1.0, (self._ours + self._spent) / (rate * (self._span + max(_PERIOD, now - self._zero))))
 

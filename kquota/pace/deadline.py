@@ -47,7 +47,7 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
         return None
 
     def alone(throttle: int, of_wave: Iterable[Share]) -> float | None:
-        """Return the seconds of a wave if its slowest side never waits for another side. None if a side never ends."""
+        """Return the seconds of a wave if its slowest side never waits for another side."""
         slowest = highest(replace(side, throttle=ByteRate(throttle)).seconds for side in of_wave)
         return None if slowest is None else enforcement.seconds(slowest)
 
@@ -69,10 +69,8 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int | None:
-    """Return the smallest number above `low` for which `late` is False. `late` must be True for all smaller numbers.
-
-    The search begins with `most`. The result may be too large by one part in `fine`. It is None if `late` is True for
-    all throttles that a broker accepts.
+    """Return the smallest number above `low` for which `late` is False. The result may be too large by one part in
+    `fine`. `late` must be True for all smaller numbers.
     """
     while late(most):
         if most == _LARGEST:

@@ -103,7 +103,6 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
 
 
 def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
-    """Return the room of one log dir of a broker, or of all its volumes together if `log_dir` is None."""
     own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
     one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
@@ -144,9 +143,6 @@ def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, i
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
-    """Return the bytes written during the move, or None if unknown.
-
-    `grows` counts only once, because it is the same for all arrivals at one broker.
-    """
+    """`grows` counts only once, because it is the same for all arrivals at one broker."""
     written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
     return None if seconds is None or written is None else seconds * written

@@ -54,7 +54,7 @@ class Enforcement:
 
     @property
     def window(self) -> float:
-        """The length of the quota window in seconds: the number of samples x the length of a sample."""
+        """The length of the quota window in seconds."""
         return self.window_num * self.window_seconds
 
     @property
@@ -98,7 +98,6 @@ class Enforcement:
         return max(fetch, throttle * self.at_once + fetch / 2)
 
     def _fetch(self, copies: int) -> int:
-        """Return the largest fetch of `copies` partitions, in bytes."""
         return min(self.response_bytes, copies * self.fetch_bytes)
 
 
@@ -112,8 +111,7 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     """Return the enforcement that follows from the brokers' configs.
 
     If brokers differ, the lowest settings of the window and the highest settings of fetches count. If a broker does not
-    report all of the settings, Kafka's defaults are used for all brokers. `throttled` is True if a broker has a
-    throttle rate.
+    report all of the settings, Kafka's defaults are used for all brokers.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

@@ -81,7 +81,6 @@ def _flow(
 
 
 def _time(amount: float, rate: float) -> float:
-    """Return the seconds for an amount at a rate. An amount of 0 takes 0 seconds, even at a rate of 0."""
     if not amount:
         return 0.0
     return amount / rate if rate else math.inf
@@ -99,11 +98,7 @@ def busiest(
 
 
 def rates(routes: Mapping[int, tuple[Port, Port]], capacity: Mapping[Port, float]) -> dict[int, float]:
-    """Return the max-min fair rate of each stream: a stream can get more only if a slower or equal stream gets less.
-
-    The port with the smallest share for each of its streams is filled first. The rates of its streams are then
-    subtracted from their other ports.
-    """
+    """Return the max-min fair rate of each stream: a stream can get more only if a slower or equal stream gets less."""
     waiting: dict[Port, dict[int, None]] = {}
     for n, ports in routes.items():
         for port in ports:

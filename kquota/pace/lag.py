@@ -113,20 +113,15 @@ class _Course(NamedTuple):
 
     @property
     def has_grown(self) -> bool:
-        """True if the lag has certainly grown, by enough and for long enough to count."""
         needed = max(LEAST_RECORDS, LEAST_SHARE * self.written, READ_SECONDS * self.rate)
         return self.seconds >= LEAST_SECONDS and self.least >= needed
 
     @property
     def still_grows(self) -> bool:
-        """True if the lag has probably also grown in about the last `LEAST_SECONDS`."""
         return self.latest > LEAST_SHARE * LEAST_SECONDS * self.latest_rate
 
     @property
     def keeps_up(self) -> bool:
-        """True if the lag has certainly not grown by more than `LEAST_SHARE` of the new records, for at least
-        `LEAST_SECONDS`.
-        """
         return self.seconds >= LEAST_SECONDS and self.most <= LEAST_SHARE * self.written
 
 
@@ -192,9 +187,7 @@ class GroupLags:
 
 
 def _after(was: _GroupPartition | None, now: GroupOffsets, at: float, late: float) -> _GroupPartition:
-    """Return the partition after a reading. If offsets have become lower, or if the new commit is late, the earlier
-    commits do not count.
-    """
+    """If offsets have become lower, or if the new commit is late, the earlier commits do not count."""
     if was is None or now.committed < was.offsets.committed or now.end < was.offsets.end:
         return _GroupPartition(at, now)
     commits = tuple(one for one in was.commits if at - one.at <= LONGEST_SECONDS)
@@ -214,12 +207,7 @@ def _written(known: _GroupPartitions, now: Mapping[TopicPartition, GroupOffsets]
 
 
 def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
-    """Return the sums over the partitions of a group that have at least two commits. None if the reading at the time
-    `at` has no commit in these partitions.
-
-    Only partitions whose commits cover at least `LEAST_SECONDS` count. If there is no such partition, all of them
-    count.
-    """
+    """Return None if the reading at the time `at` has no commit in a partition with at least two commits."""
     several = [one.commits for one in partitions.values() if len(one.commits) > 1]
     if not any(commits[-1].at == at for commits in several):
         return None
@@ -237,5 +225,4 @@ def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
 
 
 def _before(commits: tuple[_Commit, ...]) -> _Commit:
-    """Return the newest commit that is at least `LEAST_SECONDS` older than the last one, or else the first commit."""
     return next((one for one in reversed(commits) if commits[-1].at - one.at >= LEAST_SECONDS), commits[0])

@@ -86,7 +86,7 @@ class PastMoves:
 
     @property
     def certain(self) -> tuple[PastMove, ...]:
-        """The newest ended moves that are certain, at most `MOST_USED`. The next estimate uses them."""
+        """The newest ended moves that are certain, at most `MOST_USED`."""
         return tuple(move for move in self.ended if move.certain)[-MOST_USED:]
 
     def with_start(self, move: ExpectedMove) -> PastMoves:

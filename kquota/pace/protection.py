@@ -112,9 +112,7 @@ class ProtectionStep:
     """
 
     rate: ByteRate
-    """The throttle to set."""
     pressure: Pressure
-    """The reason."""
     broker: BrokerId | None = None
     """The broker with the highest ratio of `latency` to `limit`."""
     latency: float | None = None
@@ -243,10 +241,7 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Measure the baselines under the lowest throttle, once this throttle has taken effect.
-
-        The measurement starts again if partitions lose in-sync replicas, or if a baseline is still unknown at its end.
-        """
+        """The measurement starts again if partitions lose in-sync replicas, or if a baseline is unknown at its end."""
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
@@ -293,10 +288,6 @@ class Protection:
         return kept
 
     def _lasting(self, broker: BrokerId, latencies: Collection[float]) -> float | None:
-        """Return the `QUANTILE` of this window, or that of the last `RECENT` windows if it is lower.
-
-        None if this window has too few writes.
-        """
         now = quantile(latencies)
         recent = quantile([*chain.from_iterable(one.get(broker, ()) for one in self.recent), *latencies])
         return None if now is None or recent is None else min(now, recent)
@@ -312,10 +303,8 @@ class Protection:
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
-        """Decrease the throttle, unless slow windows are rare, or an earlier decrease has not taken effect yet.
-
-        If writes are slow under the lowest throttle, the load of the clients has changed. Without `max_latency`, the
-        baseline is then measured again, as soon as an earlier decrease has had its whole effect.
+        """If writes stay slow under the lowest throttle, the load of the clients has changed, so without `max_latency`
+        the baseline is measured again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
         rare = slow and state.since_slow > self.settling and state.debt <= FORGIVEN_DEBT

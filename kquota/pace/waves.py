@@ -127,10 +127,6 @@ class Split:
 
 
 def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
-    """Return the first index of each wave, for as few waves as possible.
-
-    No wave exceeds `limit` bytes, unless it is a single partition.
-    """
     starts: list[int] = []
     flying = 0
     for n, size in enumerate(copied):
@@ -142,11 +138,7 @@ def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
 
 
 def _even(copied: Sequence[int], waves: int) -> list[int]:
-    """Return the first index of each wave, for at most `waves` waves with about the same bytes. No wave is empty.
-
-    A partition belongs to the wave that contains its middle. If no partition has bytes, waves have about the same
-    number of partitions.
-    """
+    """A partition belongs to the wave that contains its middle, and no wave is empty."""
     whole = sum(copied)
     if not whole:
         copied, whole = [1] * len(copied), len(copied)

@@ -2,8 +2,7 @@
 
 The algorithm makes only moves that bring the brokers as a whole closer to the band, and undoes a move that no longer
 helps. It therefore ends. A second run on its result changes nothing, unless the removal of old replicas has made room
-on a disk. Moves that push no broker out of the band come first, then followers before leaders, then the largest
-partitions that are not too large. If no move helps, the algorithm exchanges two replicas.
+on a disk. Moves that push no broker out of the band come first, then followers before leaders.
 """
 
 from __future__ import annotations
@@ -109,7 +108,6 @@ class _Scales:
                 held.sort()
 
     def relieve(self) -> bool:
-        """Move replicas from brokers above the band. Return True if a replica was moved."""
         above = [broker for load, broker in reversed(self.ranking.ordered) if load > self.band.high]
         moved = False
         for broker in above:
@@ -118,7 +116,6 @@ class _Scales:
         return moved
 
     def feed(self, receivers: Collection[BrokerId]) -> bool:
-        """Move replicas to the `receivers` below the band. Return True if a replica was moved."""
         below = [broker for load, broker in self.ranking.ordered if load < self.band.low and broker in receivers]
         moved = False
         for broker in below:
@@ -202,9 +199,7 @@ class _Scales:
         return False
 
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
-        """Move one replica to a broker. Return True if one was moved.
-
-        A source without a suitable replica is added to `spent`, because a fuller destination accepts even fewer
+        """A source without a suitable replica is added to `spent`, because a fuller destination accepts even fewer
         replicas.
         """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
@@ -223,7 +218,6 @@ class _Scales:
         return False
 
     def _receivers(self, p: int, source: BrokerId, clean: bool) -> Iterator[BrokerId]:
-        """Yield the brokers, the emptiest first, for which `_gains` and `_may` are True."""
         for broker in self.ranking:
             if not self._gains(p, source, broker, clean):
                 # All later brokers are at least as full, so `_gains` is also False for them.
@@ -232,10 +226,7 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """Return True if the move reduces the total distance of the two brokers from the band.
-
-        With `clean`, neither broker may leave the band on the other side.
-        """
+        """With `clean`, neither broker may leave the band on the other side."""
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

@@ -49,8 +49,6 @@ def cheapest(
 
 
 class _Search:
-    """The loads and the moves of the current branch, and the best answer so far."""
-
     def __init__(
         self,
         replicas: Sequence[Movable],
@@ -65,7 +63,7 @@ class _Search:
         self.steps = _STEPS
 
     def extend(self, first: int, moved: int) -> None:
-        """Try every replica from the index `first` in every other place. The branch has already moved `moved` bytes."""
+        """`moved` is the number of bytes that the current branch has already moved."""
         missing = self._missing()
         if not missing:
             self.best, self.most = dict(self.moves), moved
@@ -96,10 +94,7 @@ class _Search:
             self.room[gains] = room - each.size if gains == destination else room + each.size
 
     def _missing(self) -> int:
-        """Return a lower bound for the bytes that must still move.
-
-        It is the total lack below the band or the total excess above the band, whichever is larger.
-        """
+        """Return a lower bound for the bytes that must still move."""
         low, high = self.band.low, self.band.high
         lack = sum(low - load for load in self.loads.values() if load < low)
         return max(lack, sum(load - high for load in self.loads.values() if load > high))

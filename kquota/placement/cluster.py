@@ -158,7 +158,6 @@ def cluster(
 def _between_brokers(
     snapshot: Snapshot, log_dirs: Iterable[LogDir], sizes: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[BrokerId, _Pending]]:
-    """Yield the destination and the pending bytes of each running copy to another broker."""
     moving = {name: now.adding for name, now in snapshot.partitions.items() if now.adding and name in sizes}
     started: dict[tuple[TopicPartition, BrokerId], tuple[Figures, int]] = {}
     for log_dir in log_dirs if moving else ():
@@ -187,11 +186,7 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None:
-    """Return one broker's volumes together. None without log dirs, or if the size of a volume is unknown.
-
-    The size is unknown before Kafka 3.3, and if a log dir has failed. The pending bytes for other volumes of the broker
-    do not count.
-    """
+    """Return None if the size of a volume is unknown, as before Kafka 3.3 and for a failed log dir."""
     figures = {log_dir.volume for log_dir in dirs}
     both = together(figures)
     if both is None:

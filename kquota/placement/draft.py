@@ -216,14 +216,10 @@ def leader_after(draft: PlacementDraft, p: int, replicas: tuple[BrokerId, ...]) 
 
 
 def _new_disk(cluster: ClusterLayout, broker: BrokerId) -> Disk | None:
-    """Return the volumes of a broker that can get new replicas, or None if their size is unknown."""
     found = cluster.brokers[broker]
     return found.disk if found.cordon is None else found.open_disk
 
 
 def _room(disk: Disk | None, limit: Fraction) -> int | None:
-    """Return the bytes that a broker can still receive besides its running moves, or None if its disk is unknown.
-
-    The result is negative if the disk is already fuller than `limit`.
-    """
+    """The result is negative if the disk is already fuller than `limit`."""
     return None if disk is None else int(disk.total * limit) - disk.used - disk.pending

@@ -124,10 +124,7 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """Yield brokers endlessly, beginning after the leader's broker.
-
-    A rack with a replica is used again only when every rack has one, and a broker only when every broker has one.
-    """
+    """A rack with a replica is used again only when every rack has one, and a broker only when every broker has one."""
     every_rack = set(racks.values())
     taken, taken_racks = {order[leader]}, {racks[order[leader]]}
     for turn in count(shift * len(every_rack)):
@@ -140,9 +137,8 @@ def _followers(
 
 
 def _begin(seed: int, topic: str, brokers: int) -> tuple[int, int]:
-    """Return the start of a topic's leaders and the first shift of its followers, both below the number of brokers.
-
-    They come from a hash instead of a random generator, because Python may change the numbers of its generator.
+    """The start and the shift come from a hash instead of a random generator, because Python may change the numbers of
+    its generator.
     """
     digest = hashlib.sha256(f"{seed} {topic}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % brokers, int.from_bytes(digest[8:16], "big") % brokers

@@ -212,11 +212,7 @@ def _under_way(dirs: Iterable[LogDir]) -> dict[TopicPartition, _Copying]:
 
 
 def _layout(dirs: Sequence[LogDir], under_way: Mapping[TopicPartition, _Copying]) -> ClusterLayout:
-    """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id.
-
-    A replica that is already being copied counts only in the destination of the copy, and only if `dirs` has this
-    destination.
-    """
+    """Return the log dirs as a cluster: each log dir is a broker, and its position in `dirs` is the broker id."""
     numbers = {log_dir.path: BrokerId(number) for number, log_dir in enumerate(dirs)}
     held = {
         replica.partition: (numbers[log_dir.path], replica.size)
@@ -244,10 +240,7 @@ def _disk(log_dir: LogDir, pending: int = 0) -> Disk | None:
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
-    """Return the room of each log dir.
-
-    Log dirs with the same total and usable bytes divide the room equally, because they may share one volume.
-    """
+    """Log dirs with the same total and usable bytes divide the room equally, because they may share one volume."""
     sharing = Counter(log_dir.volume for log_dir in dirs)
     return {place: None if room is None else room // sharing[dirs[place].volume] for place, room in rooms.items()}
 
@@ -258,10 +251,8 @@ def _movable(
     under_way: Mapping[TopicPartition, _Copying],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
-    """Return the indexes in `names` of the replicas that may move, and the replicas of the goal's topics that must
-    wait.
-
-    The log of a replica that was moved to another broker is left out, because the goal's broker is about to delete it.
+    """The log of a replica that was moved to another broker is left out, because the goal's broker is about to delete
+    it.
     """
     movable, left = [], []
     numbers = {name: p for p, name in enumerate(names)}
@@ -280,15 +271,11 @@ def _movable(
 
 
 def _capacity(load: int, room: int | None) -> int | None:
-    """Return the most bytes that a log dir can hold after the moves. None if its volume is unknown."""
     return None if room is None else load + max(0, room)
 
 
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
-    """Return the band around the mean of the log dirs that can reach the band.
-
-    For the mean, each other log dir is left out, together with the bytes that it can hold.
-    """
+    """A log dir that is too small to reach the band is left out of the mean, with the bytes that it can hold."""
     full: set[BrokerId] = set()
     while True:
         mean = Fraction(sum(loads.values()) - sum(capacities[place] or 0 for place in full), len(loads) - len(full))
@@ -310,11 +297,7 @@ def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | No
 def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return the new place of each replica that moves. These are the moves of the draft, unless the search finds moves
-    with fewer bytes that also reach the band.
-
-    The search leaves out log dirs that cannot reach the band and that the draft does not change.
-    """
+    """Return the moves of the draft, unless the search finds moves with fewer bytes that also reach the band."""
     then = {p: draft.replicas[p][0] for p in draft.copies}
     touched = {*then.values(), *(draft.now[p].replicas[0] for p in then)}
     capacities = {place: _capacity(load, draft.room[place]) for place, load in loads.items()}
@@ -332,10 +315,7 @@ def _cheapest(
 def _needed(
     draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band.
-
-    More than `_MOST_PAIRED` moves are returned unchanged.
-    """
+    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band."""
     left = dict(then)
     if len(left) > _MOST_PAIRED:
         return left
@@ -363,7 +343,6 @@ def _needed(
 
 
 def _take(draft: PlacementDraft, then: Mapping[int, BrokerId]) -> bool:
-    """Change the draft to these moves. Return False if they are already those of the draft."""
     changed = False
     for p in sorted(draft.copies.keys() | then.keys()):
         now, place = draft.replicas[p][0], then.get(p, draft.now[p].replicas[0])

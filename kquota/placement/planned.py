@@ -107,7 +107,6 @@ class Planned:
 
     changes: tuple[PartitionChange, ...]
     left: tuple[Left, ...]
-    """The partitions that must stay although a goal applies to them, or that do not reach a goal, and the reasons."""
     brokers: Mapping[BrokerId, BrokerChange]
     least: Least
     band: BalanceBand | None

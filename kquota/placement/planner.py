@@ -28,8 +28,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     """Plan the moves towards the goals, with few bytes to copy.
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
-    `left` has the partitions that must stay although a goal applies to them, or that do not reach a goal. Raises the
-    errors of `check`, and Refused if a drain or a replication factor needs more brokers or more disk space.
+    Raises the errors of `check`, and Refused if a drain or a replication factor needs more brokers or more disk space.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)
@@ -51,7 +50,6 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
 
 
 def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
-    """Return the reason why a partition must stay although a goal applies to it, or None."""
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
         return None
@@ -66,7 +64,6 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
 
 
 def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
-    """Return True if drain, replication factor or racks apply to this partition."""
     topic, replicas = draft.names[p].topic, draft.replicas[p]
     if topic in goal.drained_topics and not goal.drain.isdisjoint(replicas):
         return True
@@ -76,7 +73,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 
 
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Apply replication factor, drain and racks to one partition. Yield the reasons for goals that are not reached."""
+    """Apply replication factor, drain and racks to one partition."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
@@ -102,10 +99,6 @@ def _wanted(draft: PlacementDraft, goal: Goal, p: int) -> int:
 
 
 def _destination(draft: PlacementDraft, goal: Goal, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """Return the emptiest broker in a rack without a replica that stays, otherwise the emptiest broker of all.
-
-    Raises Refused if no broker has room.
-    """
     staying = [broker for broker in draft.replicas[p] if broker not in leaving]
     used = {draft.racks.get(broker) for broker in staying} if draft.racks else set()
     found = draft.emptiest(p, used)
@@ -146,11 +139,6 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
 
 
 def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) -> BrokerId:
-    """Return the broker whose replica is removed.
-
-    The criteria apply in this order: drained, dead, not the leader, sharing a rack, out of sync, not the preferred
-    leader, the fullest broker, and the lowest id.
-    """
     replicas, now = draft.replicas[p], draft.now[p]
     spread = draft.spread(replicas)
 
@@ -171,9 +159,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without a replica, until no replicas share a rack or no such rack is
-    left. Yield the reason if no broker has room.
-    """
+    """Move replicas that share a rack into racks without a replica."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:
@@ -196,7 +182,6 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 
 
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
-    """Add brokers and balance by bytes. Return the band that the brokers should reach, or None without these goals."""
     if not goal.add and not goal.balance:
         return None
     band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)

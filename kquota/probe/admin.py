@@ -94,9 +94,6 @@ def probe(
 def _client(
     cluster: ProbeCluster, client_config: Path | str | None, client_id: str | None, user: str | None
 ) -> tuple[ProbeLogins, str, Explanation]:
-    """Return the logins of the probe, the client-id and the quotas that apply to the client. Raises Invalid for an
-    unusable login or user.
-    """
     who = cluster.logins(client_config)
     name = client_id or who.client_id
     return who, name, cluster.explained(preparation.user(who.user, user), name)

@@ -140,10 +140,7 @@ class LatencyProbe:
                 self._made[:] = [topic for topic in self._made if topic not in done]
 
     def _until_answered(self, topic: str, writes: SmallWrites, brokers: Sequence[BrokerId]) -> None:
-        """Write until every broker has acknowledged a write, because the first writes also wait for connections.
-
-        Raises Unknown if a broker has acknowledged no write after 30 s.
-        """
+        """Write until every broker has acknowledged a write, because the first writes also wait for connections."""
         began = self._clock.monotonic()
         silent = set(range(len(brokers)))
         while silent:

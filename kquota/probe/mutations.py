@@ -196,7 +196,6 @@ def _step(
 
 
 def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> float:
-    """Return the seconds until all brokers show the result, at most `_PATIENCE`."""
     try:
         return until_seen(clock, sight, wanted, _PATIENCE)
     except Unknown:

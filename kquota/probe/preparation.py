@@ -126,10 +126,7 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """Return the quota of the client, or None if it has none or the brokers do not enforce this quota key.
-
-    Raises Refused if the value is not a valid rate, because brokers do not enforce it as a rate.
-    """
+    """Raise Refused if the value is not a valid rate, because brokers do not enforce it as a rate."""
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):

@@ -175,7 +175,6 @@ _T = TypeVar("_T")
 
 
 def _same(values: Iterable[_T | None]) -> _T | None:
-    """Return the value that all items share, or None if they differ or there are none."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

@@ -59,8 +59,6 @@ def read(text: str, name: str) -> Document:
 
 
 class _Reading:
-    """Parses one document in a single pass."""
-
     def __init__(self, source: Source) -> None:
         self._source = source
         self._throttles: dict[Resource, Mapping[str, str]] = {}
@@ -129,7 +127,6 @@ class _Reading:
             self._refuse(at, f"{what}: {error}")
 
     def _counted(self, at: Scalar) -> Scalar:
-        """Count an entry and return `at` unchanged. Raises Invalid if the document has too many entries."""
         self._entries += 1
         if self._entries > _MOST_ENTRIES:
             alone = "If it has `owns`, give each part an `owns` that covers none of the entities of the other parts"
@@ -139,10 +136,6 @@ class _Reading:
     def _named(
         self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
-        """Return the entity with these parts. `at` is its name in the document.
-
-        Raises Invalid for an invalid name, and for a name that the mapping `what` already has.
-        """
         try:
             entity = Entity(user=user, client_id=client_id, ip=ip)
         except Invalid as error:
@@ -174,7 +167,6 @@ class _Reading:
         self._lines.append(at.line)
 
     def _shared(self, limits: Limits) -> Limits:
-        """Return the same object for equal limits. Only the first `_MOST_EQUAL` different limits are shared."""
         key = tuple(limits.items())
         if len(self._equal) < _MOST_EQUAL:
             return self._equal.setdefault(key, limits)

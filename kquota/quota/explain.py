@@ -38,9 +38,7 @@ class KeyAnswer:
     burst: float | None
     """The amount that can pass at once: `limit` times `burst_seconds`. None if one of these is None."""
     burst_seconds: int | None
-    """The burst in seconds of the limit. A token bucket takes this time to fill. None if it is unknown, and always for
-    `request_percentage`.
-    """
+    """The burst, in seconds of the limit. None if it is unknown, and always for `request_percentage`."""
 
     @property
     def row(self) -> QuotaKey:

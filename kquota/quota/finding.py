@@ -10,8 +10,8 @@ from kquota.quota.limits import QuotaChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFinding:
-    """A quota to check: what is wrong, why, and how to correct it. Without a key, the finding is about the whole
-    entity. Without an entity, it is about the brokers, or about something that kquota could not read.
+    """A quota to check. Without a key, the finding is about the whole entity. Without an entity, it is about the
+    brokers, or about something that kquota could not read.
 
     `cure` has the changes that carry out `do`, in order. It is empty if only a person can decide what to change.
     """

@@ -76,7 +76,6 @@ class LimitReader:
     """Reads entities and numbers of a document in YAML or JSON. Errors state the line and the column."""
 
     def __init__(self, source: Source) -> None:
-        """Read from `source`. Error messages begin with the name of its file."""
         self._source = source
         self.limits: dict[Entity, Limits] = {}
 

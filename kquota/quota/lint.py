@@ -85,11 +85,10 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """Return the entity that would give every client the same limit from the same bucket if this limit were removed.
-    None if the removal would change the limit or the bucket of any client.
+    """Return the entity that would give every client the same limit from the same bucket if this limit were removed, or
+    None. Another bucket is a change, because other clients share it.
 
-    `client_ids` are the client-ids that have a limit with this key under the default user, because these limits may
-    apply instead. The same limit in another bucket is a change, because other clients share that bucket.
+    `client_ids` have a limit with this key under the default user, which may apply instead.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)
@@ -107,9 +106,6 @@ def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iter
 
 
 def _client(entity: Entity, client_id: str | None) -> Client:
-    """Return a client that the entity covers. If the entity names no client-id, the client has `client_id` (None: any
-    name without a quota).
-    """
     return Client(
         user=entity.user if isinstance(entity.user, str) else None,
         client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
@@ -122,9 +118,7 @@ def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Clie
 
 
 def _heir(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> Entity | None:
-    """Return the entity that would apply to this client if `entity` did not have the key. Return None if `entity` does
-    not apply to this client, if no other entity would apply, or if the limit or the bucket would change.
-    """
+    """Return the entity that would apply to this client instead, with the same limit and bucket, or None."""
     found = rungs(quotas, client, key)
     won = winner(found)
     if won is None or won.entity != entity:

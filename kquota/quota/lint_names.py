@@ -87,7 +87,6 @@ def _host_names(quotas: QuotasByEntity) -> Iterator[QuotaFinding]:
 
 
 def _is_scoped(ip: str) -> bool:
-    """Return True for an IPv6 address with a scope, for example `fe80::1%eth0`."""
     plain, percent, _ = ip.partition("%")
     return bool(percent) and ":" in plain and address(plain) is not None
 
@@ -167,22 +166,14 @@ def _decoded(name: str) -> str | Default | None:
 
 
 def _without_type(name: str) -> str | None:
-    """Return `alice` for `User:alice`. None for a name without the type, or with nothing after it.
-
-    A quota applies to the name of a principal, without its type (KafkaPrincipal).
-    """
     return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
 
 
 def _trimmed(name: str) -> str | None:
-    """Return the name without surrounding white space. None if that is the same name, or an empty one."""
     return name.strip() if name.strip() not in ("", name) else None
 
 
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the names that differ only by case, percent-encoding or surrounding white space, each with its
-    look-alikes.
-    """
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         groups.setdefault(unquote(name, errors="replace").strip().casefold(), []).append(name)

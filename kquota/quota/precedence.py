@@ -13,7 +13,6 @@ from kquota.quota.limits import Limits
 from kquota.terms import DEFAULT
 
 QuotasByEntity: TypeAlias = Mapping[Entity, Limits]
-"""All limits, by entity."""
 _UserAndClientId: TypeAlias = tuple[Name | None, Name | None]
 QuotasByLevel: TypeAlias = Mapping[int, Mapping[_UserAndClientId, tuple[Entity, Limits]]]
 """All limits of clients by level (1 to 8), then by user and client-id."""
@@ -52,7 +51,7 @@ class Client:
 
 
 class LevelState(enum.Enum):
-    """The effect of one level on one client and one key."""
+    """The effect of one level on one client or IP, for one key."""
 
     WINS = "wins"
     SHADOWED = "shadowed"
@@ -98,10 +97,7 @@ def by_level(quotas: QuotasByEntity) -> QuotasByLevel:
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
     """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if no
-    quota does. `by` is the identity that has the bucket.
-
-    The result is the first of `rungs` with a limit among the levels of `by`, so there is none for an IP. `rungs` is too
-    slow for 100,000 clients.
+    quota does. `by` is the identity that has the bucket. `rungs` is too slow for 100,000 clients.
     """
     for level in _LEVELS_OF[by]:
         if (those := quotas.get(level)) is None:
@@ -139,9 +135,8 @@ class Applicability:
 def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicability:
     """Return whether the quota of this entity can apply to any client.
 
-    kquota tests one client: it has the names of `entity`, and its other names have no quota of their own. An entity
-    that takes precedence for this client takes precedence for every client that `entity` covers and that sends a
-    client-id.
+    One test client is enough: an entity that takes precedence for a client whose other names have no quota takes
+    precedence for every client that `entity` covers and that sends a client-id.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
@@ -153,7 +148,7 @@ def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicabi
 
 def exceptions(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Entity, ...]:
     """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None), in
-    display order. Each of these entities names an unknown part of `client`.
+    display order.
     """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
@@ -190,8 +185,8 @@ def _ladder(quotas: QuotasByEntity, levels: Iterable[tuple[Entity | None, bool]]
 # The result is cached, because several lint rules about one entity ask for the same client.
 @functools.lru_cache(maxsize=64)
 def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
-    """Return the entity of each level for this client, and whether the level applies. The entity is None if the client
-    has no name that a quota on this level could use.
+    """Return the entity of each level for this client (None if the client has no name for it), and whether the level
+    applies.
     """
     found: list[tuple[Entity | None, bool]] = []
     for level in LEVELS:

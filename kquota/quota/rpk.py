@@ -14,7 +14,6 @@ from kquota.quota_keys import quotas_of
 from kquota.terms import DEFAULT, WIRE_DEFAULT, WIRE_TYPES
 
 _PARTS: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""The part of an `Entity` for each of rpk's names."""
 
 
 def write(document: Document) -> ForeignText:
@@ -74,8 +73,6 @@ def read(text: str, name: str) -> Document:
 
 
 class _Quotas(LimitReader):
-    """Collects the quotas of a file. `others` describes the quotas of entity types that Kafka does not have."""
-
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.others: list[str] = []

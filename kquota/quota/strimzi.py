@@ -106,16 +106,12 @@ def read(text: str, name: str) -> Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QuotaUser:
-    """The limits of a KafkaUser, and the position of its resource in the file."""
-
     at: YamlNode
     entity: Entity
     limits: Limits
 
 
 class _Users(LimitReader):
-    """Collects the users in a file. `others` describes the resources of other kinds."""
-
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.others: list[str] = []
@@ -124,7 +120,6 @@ class _Users(LimitReader):
 
     def item(self, node: YamlNode) -> None:
         """Read an item before the kind of its document is known, because kubectl writes `kind` after the items.
-
         `document` keeps the item, or raises its error, only if the document is a List.
         """
         if self._wrong is None:
@@ -134,9 +129,6 @@ class _Users(LimitReader):
                 self._wrong = error
 
     def document(self, node: YamlNode) -> None:
-        """Keep the resources of a document after all its items were read. Raises Invalid for a resource that is not
-        valid.
-        """
         listed, wrong, self._listed, self._wrong = self._listed, self._wrong, [], None
         resources = list(self._resources(node))
         if self._is_list(node):
@@ -154,9 +146,7 @@ class _Users(LimitReader):
         return self._named(node, fields, "kind") in _LISTS and "items" in fields
 
     def _resources(self, node: YamlNode) -> Iterator[_QuotaUser | str]:
-        """Yield the user of a KafkaUser with quotas, or the users of a List. For a resource of another kind, yield a
-        description of the resource.
-        """
+        """Yield the users with quotas, and a description of each resource of another kind."""
         fields = self._source.keys(node, "a resource")
         if self._is_list(node):
             for item in self._source.items(fields["items"], "items"):

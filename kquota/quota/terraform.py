@@ -58,9 +58,7 @@ def _wrong(entity: Entity, limits: Limits) -> str | None:
 
 
 def _label(entity: Entity, used: dict[str, int]) -> str:
-    """Return a unique label from the types and names of the entity, with a number if that label is already used.
-    `used` has the highest number of each label.
-    """
+    """Return a unique label. `used` has the highest number of each label."""
     words = "_".join("default" if name is DEFAULT else str(name) for _, name in entity.parts())
     kinds = "_".join(WIRE_TYPES[kind] for kind, _ in entity.parts())
     label = base = _LABEL.sub("_", f"{kinds}_{words}")[:_LONGEST_LABEL].strip("_")

@@ -21,9 +21,7 @@ LARGEST: Final = 16 * 2**20
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
-"""The maximum number of values in memory at once. So many values take 20 MB. Items that `documents` passes on one by
-one are not counted together.
-"""
+"""The maximum number of values in memory at once, which take 20 MB."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -54,8 +52,6 @@ class YamlNode:
 def _joined(text: str) -> str:
     """Replace each pair of JSON escapes that represents one character above U+FFFF with that character, because YAML
     refuses these pairs.
-
-    Text that is not JSON is returned unchanged.
     """
     if not _PAIR.search(text):
         return text
@@ -74,7 +70,6 @@ class _Pieces:
         self._at = 0
 
     def read(self, size: int = 0, /) -> str:
-        """Return the next `size` characters, or fewer at the end of the text. The parser always gives a size."""
         piece = self._text[self._at : self._at + size]
         self._at += len(piece)
         return piece

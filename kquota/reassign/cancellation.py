@@ -37,9 +37,7 @@ class Cancellable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancellation:
-    """The result of `--cancel`. `cancelled` has the partitions whose moves were cancelled, and `verification` was made
-    after the cancellation.
-    """
+    """The result of `--cancel`. `verification` was made after the cancellation."""
 
     cancelled: tuple[TopicPartition, ...]
     log_dirs: Started

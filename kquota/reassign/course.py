@@ -17,11 +17,9 @@ from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
 MOST_READINGS: Final = 200
-"""The maximum number of readings that a run keeps. `thinned` drops readings that are close together."""
+"""The maximum number of readings that a run keeps."""
 MOST_CHANGES: Final = 100
-"""The maximum number of throttle changes that a run keeps: half of them are the newest ones, and `thinned` spreads the
-others evenly over the time before.
-"""
+"""The maximum number of throttle changes that a run keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,6 @@ class RateChange:
     by: str | None = None
     """The user who made the change, or None if the user is unknown."""
     reason: str | None = None
-    """The user's reason, or None if none was given."""
 
 
 _Moment = TypeVar("_Moment", CourseReading, RateChange)
@@ -97,7 +94,7 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        At most `MOST_CHANGES` changes are kept, always with the first one. Half of them are the newest ones.
+        At most `MOST_CHANGES` changes are kept, always with the first one and the newest half of this number.
         """
         if change.before == change.rate:
             return self
@@ -132,10 +129,8 @@ EMPTY: Final = Course()
 
 
 def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Moment, ...]:
-    """Return at most `most` of these readings or changes (oldest first), always with the first and the last one.
-
-    If there are more than `most` / 2 of them, those that are kept are at least 1 / (`most` - 2) of the whole time
-    apart. Only the last one can be closer.
+    """Return at most `most` of these readings or changes (oldest first), spread over the whole time, always with the
+    first and the last one.
     """
     if len(moments) <= most // 2:
         return tuple(moments)

@@ -70,15 +70,14 @@ def carry_out(
 ) -> Execution:
     """Record, throttle and start the prepared moves. List entries and rates are set before the moves start (KIP-73).
 
-    Returns when all moves are submitted, or when another process has ended the run. If `--execute` is repeated, running
-    moves are not submitted again. A move of a later wave waits while it has a `guard.obstacle`. Moves between log dirs
-    start last, because a broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds
-    until these moves begin.
+    Returns when all moves are submitted, or when another process has ended the run. Running moves are not submitted
+    again. A move of a later wave waits while it has a `guard.obstacle`. Moves between log dirs start last, because a
+    broker creates a submitted replica only after a while. kquota waits at most `timeout` seconds until these moves
+    begin.
 
-    `report` receives messages: the number of waiting partitions, the reasons to wait, and the end of the run by another
-    kquota. While `hold_back` returns a reason, no further wave is submitted. Before a later wave, `noted` adds readings
-    to the run. Each wait for the next wave is inside a `between` block, in which other processes may change the run.
-    `wait` replaces the clock's sleep in this block.
+    `report` receives messages for the operator. While `hold_back` returns a reason, no further wave is submitted.
+    Before a later wave, `noted` adds readings to the run. Each wait for the next wave is inside a `between` block, in
+    which other processes may change the run. `wait` replaces the clock's sleep in this block.
 
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
@@ -163,7 +162,6 @@ class _Obstacles:
     reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
 
     def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
-        """Return the moves that are already submitted, and those that have no obstacle now. Report new obstacles."""
         ready: list[Move] = []
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
@@ -182,7 +180,6 @@ class _Obstacles:
 
 
 def _held_back(hold_back: Callable[[], str | None], before: str | None, report: Callable[[str], None]) -> str | None:
-    """Return the reason why no further wave may start, or None. Report when such a wait begins and when it ends."""
     reason = hold_back()
     if reason is not None and before is None:
         report(f"no further wave starts: {reason}")
@@ -211,10 +208,8 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
 
 
 def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Call `_next`. After an error, earlier waves keep moving under their throttle.
-
-    Busy and Incomplete are raised unchanged. Unknown is raised with the next steps. Any other error becomes Incomplete,
-    which names the next steps.
+    """Call `_next`. Except Busy, its errors become Incomplete or Unknown with the next steps, because earlier waves
+    keep moving under their throttle.
     """
     try:
         return _next(world, run, obstacles)
@@ -228,22 +223,18 @@ def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tupl
 
 
 def _stays_open(world: World, run: Run) -> tuple[str | StepFor, ...]:
-    """Return the end of the error message for a run that stays open."""
     return f". Run {run.id} stays open ({world.runs.place(run)}). ", *_go_on(run)
 
 
 def _go_on(run: Run) -> tuple[StepFor | str, ...]:
-    """Return the two ways to end a run that stays open."""
     resume, abort = StepFor(NextStep.RESUME_RUN, run.id), StepFor(NextStep.ABORT_RUN, run.id)
     return resume, " continues the run, and ", abort, " undoes it"
 
 
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle. Return the
-    recorded run and the partitions that were submitted now.
+    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle.
 
-    Raises ListFull if no move of the run is under way and none can start because a throttled replica list is full. Also
-    raises the errors of the cluster, the record, `enforce`, `_submit` and `_handed_over`.
+    Raises ListFull if no move of the run is under way and none can start because a throttled replica list is full.
     """
     found = world.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
@@ -275,10 +266,7 @@ def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[Top
 
 
 def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
-    """Return the rates that the run took and no longer holds on the live brokers of `chosen`.
-
-    A run can lose its rates between two waves, because `--verify` restores them while no move is running.
-    """
+    """A run can lose its rates between two waves, because `--verify` restores them while no move is running."""
     if not run.rate:
         return {}
     brokers = [broker for broker in throttled_brokers(chosen) if broker in alive]
@@ -290,10 +278,8 @@ def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted or refused.
-
-    Raises Incomplete if the cluster refused a partition, or if the record cannot be written, for example because the
-    disk is full. Raises Busy if another process has taken over the lock.
+    """Record that these partitions were submitted or refused. Raises Incomplete if one was refused, or if the record
+    cannot be written.
     """
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
@@ -318,11 +304,7 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and return the refusals.
-
-    Raises Unknown if kquota cannot confirm the accepted moves, and Refused or Conflict if the cluster rejects the whole
-    request.
-    """
+    """Submit the moves, and wait until those that were not refused are visible. Return the refusals."""
     if not todo:
         return {}
     lost: KquotaError | None = None

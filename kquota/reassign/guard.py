@@ -56,10 +56,10 @@ def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
 
 
 def foreign_moves(moving: Sequence[Move], found: Snapshot, known: Run | None) -> tuple[TopicPartition, ...]:
-    """Return the running moves of the cluster that are not moves of `known`, the open run of this plan.
+    """Return the running moves of the cluster whose target is in neither the plan nor the rollback plan of `known`, the
+    open run of this plan.
 
-    The moves of this run are those to its plan and to its rollback plan. If the run has nothing left to submit, the
-    result is empty: other moves then do not matter, for example for a change of the run's rate.
+    If this run has nothing left to submit, the result is empty, because other moves then do not matter.
     """
     if known is not None and all(move.submitted for move in moving):
         return ()
@@ -73,11 +73,8 @@ def check_running(moving: Sequence[Move], found: Snapshot, known: Run | None, *,
 
 
 def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
-    """Raise Refused if another open run would later move a partition of the plan to other replicas.
-
-    This is the case if the other run has not submitted the partition yet. That run submits the partition when the run
-    is resumed, or when its next wave starts. It never submits partitions of a topic that was created again after the
-    run began.
+    """Raise Refused if another open run would later move a partition of the plan to other replicas, because it has not
+    submitted the partition yet.
     """
     for run in others:
         new = recreated(run, found.topic_ids)
@@ -128,11 +125,10 @@ def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 
 
 def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, force: bool) -> str | None:
-    """Return the reason why a move of a later wave must wait, or None.
+    """Return the reason why a move of a later wave must wait, or None. `own` are the targets of this partition in the
+    run's plan and in its rollback plan.
 
-    The checks are the same as in `check_overridden`, `check_brokers` and `check_leaders`. A cancellation needs no live
-    brokers. `own` are the targets of this partition in the run's plan and in its rollback plan. With `force`, the move
-    overrides a move to another target.
+    A cancellation needs no live brokers. With `force`, the move overrides a move to another target.
     """
     now = found.partitions[move.partition]
     if now.moving and now.target not in own and not force:
@@ -189,7 +185,6 @@ def required_in_sync(now: PartitionReplicas, minimum: int) -> int:
 
 
 def _targets(run: Run | None, name: TopicPartition) -> tuple[Replicas, ...]:
-    """Return the targets of a partition in the run's plan and in its rollback plan."""
     plans = () if run is None else (run.plan, run.rollback)
     return tuple(plan.targets[name] for plan in plans if name in plan.targets)
 

@@ -106,16 +106,12 @@ def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
 
 
 def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
-    """Return the current log dir of each replica, for the `log_dirs` of a rollback plan. A replica whose log dir is
-    unknown is left out.
-    """
+    """Return the current log dir of each replica. A replica whose log dir is unknown is left out."""
     return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
 
 
 def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
-    """Return the plan with the current log dir of each replica, as a rollback plan. An unknown log dir becomes
-    "any".
-    """
+    """Return the plan with the current log dir of each of its replicas. An unknown log dir becomes "any"."""
     return replace(plan, log_dirs=current(reading, replicas(plan)))
 
 
@@ -174,11 +170,7 @@ def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
 
 
 def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Return the brokers of the replicas, sorted.
-
-    kquota sets `LOG_DIR_RATE` only on the brokers of replicas that must move. Kafka's tool sets it on every broker for
-    which the plan names a log dir.
-    """
+    """Return the brokers of the replicas, sorted."""
     return tuple(sorted({broker for _, broker in those}))
 
 
@@ -188,12 +180,10 @@ def statuses(
     partitions: Mapping[TopicPartition, PartitionReplicas],
     running: Collection[TopicPartition],
 ) -> tuple[LogDirStatus, ...]:
-    """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition.
+    """Return one status for each wanted log dir, in Kafka's order: broker, topic, partition. `partitions` and `running`
+    are from the same snapshot.
 
-    `partitions` and `running` are from the same snapshot, as in `progress.statuses`. While a partition is moving, its
-    replica may not exist yet, so every state except COMPLETED counts as in progress. After the move, ACTIVE is still in
-    progress, and a replica that is missing or at rest in another log dir has ended elsewhere. A replica on a silent
-    broker is in progress as long as the partition has this replica, and otherwise has ended elsewhere.
+    While a partition is moving, its replica may not exist yet, so every state except COMPLETED counts as in progress.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):

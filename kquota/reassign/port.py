@@ -18,16 +18,17 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One reading: live brokers, partitions of the requested topics, and all running moves of the cluster.
-
-    A topic that does not exist has no partitions and no id here. Partitions and running moves are sorted by name.
+    """One reading of a cluster. A topic that does not exist has no partitions and no id here. Partitions and running
+    moves are sorted by name.
     """
 
     racks: Mapping[BrokerId, str | None]
     """The rack of each live broker, or None if the broker has no rack or its rack is unknown."""
     partitions: Mapping[TopicPartition, PartitionReplicas]
     running: Mapping[TopicPartition, PartitionReplicas]
-    """All running moves of the cluster. Their leaders and in-sync replicas may be unknown."""
+    """All running moves of the cluster, not only of the requested topics. Their leaders and in-sync replicas may be
+    unknown.
+    """
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """The id of each requested topic, and over ZooKeeper of every topic. Empty before Kafka 2.8, which introduced topic
     ids.

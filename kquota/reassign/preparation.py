@@ -161,12 +161,8 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Read snapshots until two successive ones show the same replicas, and return the last. The first one is `found`,
-    which was read at `began`.
-
-    The replicas become the rollback plan. Right after a move, a broker may show old and new replicas together, so two
-    snapshots are at least `stale_seconds` apart. If `stale_seconds` is 0, `found` is enough. Raises Refused if each of
-    `_LOOKS` further snapshots shows other replicas.
+    """Read snapshots until two successive ones show the same replicas, because these become the rollback plan, and a
+    broker may show old and new replicas together right after a move. `found` was read at `began`.
     """
     if not cluster.stale_seconds:
         return found
@@ -248,7 +244,6 @@ def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId,
 
 
 def _on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
-    """Return the run that continues after topics were recreated. `back` has the rollback replicas of these topics."""
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -279,9 +274,6 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
 
 
 def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
-    """Return the run with the requested log dir rate and limits. Partitions that need no submission count as handed
-    over.
-    """
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
@@ -331,6 +323,7 @@ def _limits(
             if broker not in found.alive
         )
     if asked.log_dir_throttle is not None:
+        # Kafka's tool sets this rate on every broker for which the plan names a log dir.
         text = (str(asked.log_dir_throttle),)
         limits |= {Setting.of_broker(broker, LOG_DIR_RATE): text for broker in with_dirs if broker in found.alive}
     return limits, notes
@@ -343,7 +336,6 @@ def _first_wave(
     asked: Asked,
     limits: MoveLimits,
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
-    """Return the moves to submit first, with their list entries. Raises ListFull if no move fits into its lists."""
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
     largest = world.cluster.largest_submission

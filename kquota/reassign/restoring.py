@@ -84,7 +84,6 @@ def others_after(run: Run, changes: Sequence[Change], others: Sequence[Run]) -> 
 
 
 def _replaces(change: Change, every: Sequence[Taken], mine: Taken) -> bool:
-    """Return whether `change` replaces a value that another client wrote over `mine`."""
     if not change.setting.is_list:
         return not any(change.before in taken.ours for taken in every)
     return EVERY_REPLICA in mine.ours and EVERY_REPLICA not in entries(change.before)
@@ -156,7 +155,6 @@ def assumed_values(run: Run) -> dict[Setting, str | None]:
 def _readable(
     run: Run, now: Mapping[Setting, str | None], others: Sequence[Run]
 ) -> Iterator[tuple[Taken, str | None, tuple[Taken, ...]]]:
-    """Yield what the run holds for each setting in `now`, the current value, and what `others` hold."""
     return ((taken, now[s], held_by(others, s)) for s, taken in run.held.items() if s in now)
 
 

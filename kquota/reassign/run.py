@@ -33,7 +33,7 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A process that writes runs: its user, host, process id, and start time (UTC)."""
+    """A process that writes runs. `since` is its start time, in UTC."""
 
     user: str
     host: str
@@ -100,7 +100,6 @@ class Run:
     owner: Owner | None = None
     """The process that began the run, or None if it is unknown."""
     reason: str | None = None
-    """The operator's reason, or None if none was given."""
     crowded: bool = False
     """True if unrecorded moves were running when the run began. A prior rate may then belong to one of them."""
     paused: bool = False
@@ -108,11 +107,9 @@ class Run:
     broker_rates: Mapping[Setting, ByteRate] = field(default_factory=dict)
     """The rates that differ from `rate`. During a pause, the rates before the pause."""
     limits: MoveLimits = UNLIMITED
-    """The limits on the moves that run at the same time."""
     course: Course = EMPTY
-    """The data for the report of the run."""
     stamp: Stamp | None = field(default=None, compare=False)
-    """The last recorded write. It is ignored in comparisons."""
+    """The last recorded write."""
 
     @property
     def goal(self) -> Plan:
@@ -121,9 +118,8 @@ class Run:
 
     @property
     def copy_rate(self) -> ByteRate | None:
-        """The follower rate of the brokers whose follower rate is not in `broker_rates`, in bytes per second.
-
-        It is `PAUSED_RATE` while the run is paused, otherwise `rate`. None means no throttle.
+        """The follower rate of the brokers whose follower rate is not in `broker_rates`, in bytes per second. None
+        means no throttle.
         """
         return PAUSED_RATE if self.paused else self.rate
 

@@ -47,10 +47,7 @@ def running_copies(
 
 
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
-    """Return the copy of one replica.
-
-    `known` is false if the replica was not found, and its broker did not report all its log dirs.
-    """
+    """`known` is false if the replica was not found, and its broker did not report all its log dirs."""
     if not known:
         return RunningCopy(copied=None, left=None)
     copied = 0 if own is None else own.size
@@ -62,9 +59,9 @@ def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> Runnin
 def _left(own: Replica, leader: Replica) -> int | None:
     """Return the bytes that are left, or None if a required offset is unknown.
 
-    This is usually the difference of the sizes, because a follower stores the same batches as its leader. Nothing is
-    left if the follower has all offsets of the leader. If the follower lacks offsets but is not smaller, for example
-    because the log of the leader was compacted, each missing offset counts with the mean size.
+    This is usually the difference of the sizes, because a follower stores the same batches as its leader. If the
+    follower lacks offsets but is not smaller, for example because the log of the leader was compacted, each missing
+    offset counts with the mean size.
     """
     missing = leader.size - own.size
     if leader.end_offset is None or own.end_offset is None:

@@ -22,8 +22,8 @@ _LONGEST_NUMBER: Final = 4000
 _MEMORY: Final = 8
 """The maximum number of bytes of memory for each byte of a long document, including the text itself."""
 _MOST_KEPT: Final = 100
-"""The maximum number of objects that are kept although they could not be shortened. Objects with the key that `load`
-receives as `root` are counted separately. The first invalid objects are kept, because the error names the first one.
+"""The maximum number of objects that are kept although they could not be shortened. The error names the first invalid
+one.
 """
 
 
@@ -149,7 +149,6 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
 
 
 def _most_memory(text: str) -> int:
-    """Return the maximum number of bytes for the values of a document. The rest is for its text."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return _MEMORY * size - sys.getsizeof(text)
 

@@ -1,5 +1,5 @@
-"""Sets and restores the throttle of a run. The run is recorded before its throttle is set. After a write, kquota waits
-until reads show the new value, for at most `SEEN_SECONDS`. It does not wait for settings of dead brokers.
+"""The writes that set and restore the throttle of a run. The run is recorded before its throttle is set. After a write,
+kquota waits until reads show the new value, for at most `SEEN_SECONDS`, but not for settings of dead brokers.
 """
 
 from __future__ import annotations
@@ -122,7 +122,6 @@ def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, 
 
 
 def _others_after(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
-    """Record the other open runs as they are after these changes, and return them."""
     others = others_than(run, world.runs.unfinished())
     after = others_after(run, changes, others)
     return tuple(record(world, before, other) for before, other in zip(others, after, strict=True))
@@ -133,10 +132,11 @@ def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = F
 
     A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
     fewer and take effect at once. If something is pending, or without `close`, the run stays open, and holds only what
-    is pending. Without `certain`, kquota also writes current values again, because a read does not prove that the run's
-    values are unset.
-    Give `certain` only if this process wrote all values itself and read them back. If a late write of a kquota that
-    lost the lock may still arrive, this function waits until none can, and restores again. Raises the errors of the
+    is pending. If a late write of a kquota that lost the lock may still arrive, this function waits until none can, and
+    restores again.
+
+    Without `certain`, kquota also writes current values again, because a read does not prove that the run's values are
+    unset. Give `certain` only if this process wrote all values itself and read them back. Raises the errors of the
     cluster and of the record.
     """
     restoration = _restore(world, run, certain=certain)
@@ -204,9 +204,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
 def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Run, ...]:
     """Record that other runs restore the values that they share with `part`. Return all other runs.
 
-    kquota writes a new version of each run that shares values, even if the run does not change. The journal of a
-    process that lost the lock may say that the run has ended. That end counts only if it follows the last recorded
-    version, so the new version makes it invalid.
+    Each run that shares values is written, even if it does not change: the journal of a process that lost the lock may
+    say that the run has ended, and that end counts only if it follows the last recorded version.
     """
     later = tuple(passing_on(part, now, other) for other in others)
     for other in later:
@@ -216,10 +215,7 @@ def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others:
 
 
 def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Restoration:
-    """Restore settings of dead brokers through the controllers.
-
-    If another run holds a setting, that run restores it.
-    """
+    """Restore settings of dead brokers through the controllers."""
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
     assumed = assumed_values(dead)
     changes = restore_changes(dead, assumed, others)
@@ -287,9 +283,7 @@ def write(world: World, changes: Sequence[Change]) -> Restoration:
 
 
 def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Write lists, then rates, and read them back. Return the errors of settings that were not written or did not
-    become visible in time.
-    """
+    """Return the errors of settings that were not written or did not become visible in time."""
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):
         errors |= world.cluster.change(batch)

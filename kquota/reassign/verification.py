@@ -38,7 +38,6 @@ from kquota.terms import (
 )
 
 _READINGS: Final = 10
-"""The maximum number of readings in `_settled`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,6 @@ class Verification:
     """The state of all partitions and log dirs together."""
     log_dirs: tuple[log_dirs.LogDirStatus, ...] = ()
     restored: tuple[Change, ...] = ()
-    """The changes that were made."""
     pending: Mapping[Setting, KquotaError] = field(default_factory=dict)
     """The settings that are still to be restored, with the reasons."""
     waiting: tuple[TopicPartition, ...] = ()
@@ -149,8 +147,6 @@ def unless_it_writes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """The state of a plan on the cluster."""
-
     statuses: tuple[PartitionStatus, ...]
     seen: Snapshot
     log_dirs: tuple[log_dirs.LogDirStatus, ...]
@@ -173,9 +169,7 @@ def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: 
 
 
 def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Add the state of the plan, and the throttles that stay set, to the result. `unfinished` are the current open
-    runs.
-    """
+    """Add the state of the plan, and the throttles that stay set, to the result."""
     shared = world.runs.shared
     staying: Mapping[Setting, str] = {}
     known = done.run
@@ -216,10 +210,8 @@ def _of_rollback(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
 
 
 def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
-    """Return whether `run` of this plan was aborted, or all partitions that ended elsewhere have their previous
-    replicas again.
-
-    Partitions have their previous replicas after a cancellation, and after their rollback plan was executed.
+    """True also after a cancellation or an executed rollback plan, because the partitions then have their previous
+    replicas.
     """
     if plan.targets != run.plan.targets:
         return False
@@ -229,7 +221,6 @@ def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
 
 
 def _ended(runs: Runs, plan: Plan) -> Run | None:
-    """Return the last recorded run of this plan that has ended, or None if there is none."""
     of_plan = [
         run for run in runs.every() if run.finished is not None and plan.targets in (run.plan.targets, run.goal.targets)
     ]
@@ -267,30 +258,22 @@ def _staying(
 
 
 def _unread(cluster: MoveCluster, seen: Snapshot) -> tuple[BrokerId, ...]:
-    """Return the dead brokers with replicas of the plan's topics and unknown rates. An unrecorded run may have set
-    these rates.
-    """
     settings = {Setting.of_broker(broker, LEADER_RATE): broker for broker in _dead(seen)}
     known = cluster.values(list(settings)) if settings else {}
     return tuple(broker for setting, broker in settings.items() if setting not in known)
 
 
 def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:
-    """Return the partitions that need no further submission in the open run of this plan.
-
-    They should end with the planned replicas.
-    """
     return set() if run is None or run.goal.targets != plan.targets else plan.targets.keys() - set(run.waiting)
 
 
 def _settled(
     cluster: MoveCluster, clock: Clock, plan: Plan, expected: Collection[TopicPartition]
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
-    """Read the state of the plan. If a move may have begun or ended during the read, read it again.
+    """Read the state of the plan, and read it again if a move may have begun or ended during the read.
 
-    A broker on a busy machine may show the end of a move later than `stale_seconds`. When no partition moves any more,
-    kquota therefore waits longer, for up to `_READINGS` readings, if an `expected` partition seems to have ended
-    elsewhere.
+    An `expected` partition that seems to have ended elsewhere gets up to `_READINGS` readings, because a broker on a
+    busy machine may show the end of a move later than `stale_seconds`.
     """
     readings = 0
     while True:
@@ -309,10 +292,8 @@ def _settled(
 
 
 def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
-    """Return whether a partition without a running move has a replica that is not in sync.
-
-    A snapshot reads the running moves before the partitions. If a move begins in between, the partition already has the
-    new replicas, and can look as if its move had ended.
+    """Return whether a partition without a running move has a replica that is not in sync. If a move begins between the
+    two reads of a snapshot, its partition already has the new replicas, and can look as if the move had ended.
     """
     at_rest = [seen.partitions.get(s.partition) for s in found if s.progress is not Progress.IN_PROGRESS]
     return any(now is not None and now.isr and set(now.replicas) - set(now.isr) for now in at_rest)
@@ -341,7 +322,6 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
 
 
 def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
-    """Return the settings that another client removed although a move needs them. `verify` does not set them again."""
     now = world.cluster.values(list(run.taken))
     lost = [
         setting
@@ -353,9 +333,7 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
 
 
 def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> tuple[Change, ...]:
-    """Return the changes that remove list entries which must come from the moves of the plan, or from `cancelled`.
-
-    Topics in whose lists an open run has entries are left out, because these entries and entries of another tool can
+    """Topics in whose lists an open run has entries are left out, because these entries and entries of another tool can
     together look like a move. The partitions of open runs are also left out, because the records of these runs show the
     values that kquota set.
     """
@@ -421,16 +399,12 @@ def _of_restoration(
 
 
 def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    """Return a note on throttles that stay set and that no recorded open run holds. The result is empty if there are
-    none, or if a run of the plan is recorded.
-    """
     if not staying or run is not None:
         return ()
     return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)
 
 
 def _held_by_others(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:
-    """Return a note for each other run that still holds rates which this run took."""
     if run is None:
         return ()
     lines = []

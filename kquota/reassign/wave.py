@@ -120,8 +120,6 @@ def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
 
 @dataclass(slots=True)
 class _Room:
-    """The entries of one list and their length in bytes, which show whether more entries fit."""
-
     present: set[str]
     bytes: int
     everything: bool = field(init=False)
@@ -199,7 +197,6 @@ def _size(move: Move, sizes: Mapping[TopicPartition, int]) -> float:
 
 
 def _entries(move: Move, rooms: Mapping[Setting, _Room]) -> dict[Setting, tuple[str, ...]]:
-    """Return the entries that the move needs in each list of `rooms`."""
     return {setting: those for setting, those in list_entries([move]).items() if setting in rooms}
 
 

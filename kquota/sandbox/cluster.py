@@ -211,10 +211,7 @@ def find(name: str = "default") -> Sandbox | None:
 
 
 def alive(name: str) -> list[str]:
-    """Return the names of the running processes of a sandbox. `up` refuses to start the sandbox while there is one.
-
-    Raises Invalid for an invalid name.
-    """
+    """Return the names of the running processes of a sandbox. Raises Invalid for an invalid name."""
     return [process.name for process in in_folder(places.directory(name)) if process.pid is not None]
 
 

@@ -58,10 +58,8 @@ class DemoCommand(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The output of the demo. `line` prints a line from its parts, and `progress` shows the progress of a step.
-
-    A part of a line is text or an error. `commands` has the command lines without the leading `kquota`. `cli` provides
-    them, because only `cli` knows options.
+    """The output of the demo. `line` prints a line from its parts (text or errors), and `progress` shows the progress
+    of a step. `commands` has the command lines without the leading `kquota`.
     """
 
     line: Callable[..., None]
@@ -127,7 +125,6 @@ class _Cast:
         )
 
     def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
-        """Run a command and return its stdout. Raises KquotaError for an exit code not in `expected` (default: 0)."""
         command = self.story.commands[wanted]
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
@@ -196,7 +193,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
 
 
 def _moved(cast: _Cast, found: Sandbox) -> float:
-    """Run the move, and show its output. Return the seconds from its start until a client sees the new replicas."""
+    """Return the seconds from the start of the move until a client sees the new replicas."""
     client = traffic.admin(found.bootstrap)
     with cast.started(DemoCommand.MOVE, stderr=subprocess.STDOUT) as running:
         printed = threading.Thread(target=_print, args=(cast.story, running), daemon=True)
@@ -226,7 +223,6 @@ def _print(story: Story, running: subprocess.Popen[str]) -> None:
 
 
 def _exit_code(running: subprocess.Popen[str], seconds: float) -> int:
-    """Wait until the move command ends. Raises KquotaError if it is still running after `seconds`."""
     try:
         return running.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -235,7 +231,6 @@ def _exit_code(running: subprocess.Popen[str], seconds: float) -> int:
 
 
 def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
-    """Wait until `seen` returns true. Raises KquotaError if the move command ends first, or after four minutes."""
     give_up = time.monotonic() + _MOVE_SECONDS
     while not seen():
         if running.poll() is not None:

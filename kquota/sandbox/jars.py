@@ -26,9 +26,7 @@ ReportProgress = Callable[[str, float | None], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A folder of jars to download: the name of its contents for messages, its Ivy module, the number of its jars, and
-    one required jar.
-    """
+    """`what` names the jars in messages, `module` is their Ivy file, `jars` their number, and `main` is one of them."""
 
     what: str
     module: str
@@ -73,7 +71,7 @@ _IVY: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/ex
 
 
 def _ivy(module: str, *dependencies: str, artifact: str = "") -> str:
-    """Return the Ivy file of a module. A dependency is given by its attributes. `artifact` replaces its main jar."""
+    """`artifact` replaces the main jar of each dependency."""
     each = (f'<dependency {one} conf="default->default">{artifact}</dependency>' for one in dependencies)
     return _IVY.format(module=module, dependencies="".join(each))
 
@@ -230,11 +228,7 @@ def _proxy() -> list[str]:
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:
-    """Return the output of Ivy. `arrived` receives the number of files that Ivy has found plus the number of files that
-    it has downloaded.
-
-    The function returns early if Ivy prints nothing for 40 s.
-    """
+    """Return the output of Ivy. `arrived` receives the number of found files plus the number of downloaded files."""
     assert ivy.stdout is not None
     output = ""
     # Ivy prints dots while a file arrives, so a slow network is not silent.

@@ -136,9 +136,7 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """Return the arguments of a process. The result is empty if the process does not exist, or has ended and waits for
-    its parent.
-    """
+    """The result is empty if the process does not exist, or has ended and waits for its parent."""
     if pid <= 0:
         return ""
     if not Path("/proc/self/cmdline").exists():

@@ -44,7 +44,6 @@ def brokers(all_of_them: Sequence[SandboxBroker], wanted: Sequence[SandboxBroker
     from confluent_kafka.admin import AdminClient
 
     def slow(asked: SandboxBroker, admin: AdminClient) -> Process | None:
-        """Return the broker that is not ready: `asked`, or one that it does not see. None if all brokers are ready."""
         try:
             seen = admin.list_topics(timeout=1.0)
         except KafkaException:
@@ -70,7 +69,6 @@ def _four_letters(port: int, word: bytes) -> str:
 
 
 def _until(slow: Callable[[], Process | None], watched: Sequence[Process]) -> None:
-    """Return when `slow` names no server any more. Raises Refused if a `watched` process ends, or after `_PATIENCE`."""
     deadline = time.monotonic() + _PATIENCE
     while (waiting := slow()) is not None:
         for process in watched:

@@ -120,9 +120,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """Reserve a block of ports, and return True if this process holds it.
-
-    The reservation is a socket at the first port of the block. It ends with the process.
+    """Reserve a block of ports with a socket at its first port, which ends with the process. Return True if this
+    process holds the block.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # the socket stays open, but does not listen
@@ -131,7 +130,7 @@ def _hold(block: int) -> bool:
 
 
 def _bound(port: int, *, shared: bool) -> socket.socket | None:
-    """Return a socket at this port, or None if the port is in use. With `shared`, ended connections do not count."""
+    """With `shared`, ended connections do not count."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
     try:

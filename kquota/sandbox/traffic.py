@@ -186,7 +186,6 @@ def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int])
 
 @contextmanager
 def _unreachable(problem: str) -> Iterator[None]:
-    """Raise Unreachable with `problem` and the reason in place of librdkafka's error."""
     try:
         yield
     except KafkaException as error:

@@ -63,9 +63,8 @@ def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
-    """Return the entries of the resource before a change. A dry run makes the same checks.
-
-    Raises the same errors as `entries`. Also raises Refused for loggers that the broker does not have.
+    """Return the entries of the resource before a change. Raises the same errors as `entries`, and Refused for loggers
+    that the broker does not have.
     """
     before = entries(configs, change.resource)
     if change.resource.kind == BROKER_LOGGERS:

@@ -47,7 +47,6 @@ def value(resource: Resource, key: str, text: str) -> str:
 
 
 def _must_fit(key: str, text: str) -> None:
-    """Raise Invalid for a value that is not valid UTF-8, or that is longer than a broker can store."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

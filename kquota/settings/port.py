@@ -23,9 +23,8 @@ class Configs(Protocol):
         ...
 
     def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
-        """Return the resources to describe if the operator names none, in the order of `resources`.
-
-        The broker default is last.
+        """Return the resources to describe if the operator names none, in the order of `resources`, and then the broker
+        default.
 
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
         including dead brokers.

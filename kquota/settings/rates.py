@@ -24,7 +24,6 @@ class StoredRate:
     source: str
     """Kafka's name for the source, for example `DYNAMIC_BROKER_CONFIG`."""
     in_force: bool
-    """True if brokers enforce the rate."""
 
 
 def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> dict[str, StoredRate]:

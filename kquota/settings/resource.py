@@ -39,9 +39,7 @@ class Resource:
 
     kind: ResourceKind
     name: str | Default
-    """The name of the resource. For a broker or its loggers, this is the decimal broker id. `DEFAULT` means all
-    brokers.
-    """
+    """The decimal broker id for a broker or its loggers. `DEFAULT` means all brokers."""
 
     def __post_init__(self) -> None:
         if isinstance(self.name, Default):
@@ -127,7 +125,7 @@ class Synonym:
     key: str
     """The key at this source, which can differ from the key of the entry."""
     value: str | None
-    """The value, or None if the broker does not report it."""
+    """None if the broker does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +134,7 @@ class Entry:
 
     key: str
     value: str | None
-    """The value, or None if the broker does not report it, for example for a password."""
+    """None if the broker does not report it, for example for a password."""
     source: str
     """Kafka's name for the source, for example `DYNAMIC_TOPIC_CONFIG`."""
     dynamic: bool

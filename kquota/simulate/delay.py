@@ -112,7 +112,6 @@ class Throughput:
     rate.
     """
     rate: Rate = field(default_factory=Rate)
-    """The measured rate of the client."""
 
     def record(self, value: float, now: int) -> int:
         """Count the cost of a request at `now`. Return how long the broker mutes the client, in ms."""

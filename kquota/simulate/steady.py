@@ -42,7 +42,6 @@ class _Spell:
     active: bool = False
 
     def pass_(self, rate: float, seconds: float) -> None:
-        """Simulate `seconds` in which the client needs `rate`."""
         if not self.active:
             seconds = self._calm(rate, seconds)
         if self.active:
@@ -52,9 +51,7 @@ class _Spell:
             self.before = rate * part + self.before * (1 - part)
 
     def _calm(self, rate: float, seconds: float) -> float:
-        """Simulate time without throttling. Return the seconds that remain when throttling begins, or all of them if it
-        does not begin.
-        """
+        """Return the seconds that remain when throttling begins, or all of them if it does not begin."""
         if rate <= self.limit:
             return seconds
         first = _WINDOW * max(0.0, self.limit - self.before) / (rate - min(self.before, self.limit))
@@ -66,7 +63,7 @@ class _Spell:
         return seconds - first
 
     def _throttled(self, rate: float, seconds: float) -> float:
-        """Simulate time with throttling. Return the seconds that remain when all delayed work is done."""
+        """Return the seconds that remain when all delayed work is done."""
         drains = self.limit - rate
         took = min(seconds, self.late / drains) if drains > 0 else seconds
         self.late = max(0.0, self.late - drains * took)

@@ -34,7 +34,6 @@ def grown(before: Replica | None, now: Replica) -> int | None:
         return gained
     written = now.end_offset - before.end_offset
     if written <= 0:
-        # A lower end offset shows that the log was recreated or truncated.
         return 0 if written == 0 else None
     if gained is not None and now.local_start_offset == before.local_start_offset:
         return gained

@@ -24,7 +24,7 @@ _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """One series: its broker, its labels, and its values by time, without NaN."""
+    """`values` are by time, without NaN."""
 
     broker: int
     labels: Mapping[str, str]
@@ -86,10 +86,8 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 
 
 def _only_number(name: str) -> int | None:
-    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`.
-
-    Return None for an IP address, and unless the part before the first dot contains exactly one number of at most 10
-    digits.
+    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`. None for an IP address, and for several numbers
+    before the first dot.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):
@@ -99,10 +97,6 @@ def _only_number(name: str) -> int | None:
 
 
 def _checked(series: list[_Series], where: str) -> list[_Series]:
-    """Return the series whose sum is the broker's rate: the total, or without a total the series of each topic.
-
-    Raises Invalid if series differ in another label or have the same topic.
-    """
     differing = sorted(
         label
         for label in {label for each in series for label in each.labels}

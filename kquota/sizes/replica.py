@@ -30,7 +30,6 @@ class Replica(NamedTuple):
     local_start_offset: int | None = None
     """The first offset on the broker's disk."""
     leader: bool | None = None
-    """True if the replica is the leader of its partition."""
     in_sync: bool | None = None
 
 

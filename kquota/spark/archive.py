@@ -1,8 +1,8 @@
 """An archive of Spark's loaded classes in one file, which halves the start time of the JVM.
 
 An archive works only with the Java and the jars with which it was created. A separate process creates it once, after a
-successful command, so that no command waits. kquota also works without an archive, but Spark then starts more slowly.
-kquota ignores an incomplete file, and the JVM ignores a complete file whose checksums do not match.
+successful command, so that no command waits. kquota ignores an incomplete file, and the JVM ignores a complete file
+whose checksums do not match.
 """
 
 from __future__ import annotations
@@ -184,10 +184,8 @@ def _digest(texts: list[str]) -> str:
 
 
 def _rehearsed(rehearsal: Sequence[str], folder: Path, made: Path) -> str | None:
-    """Run the command in `folder`, so that the JVM records the classes that Spark loads.
-
-    Return None if the command ended with code 0 and the archive exists. Otherwise, return why the archive is missing
-    or may be incomplete: the command's stderr, or a message about the timeout.
+    """Run the command in `folder`, so that the JVM records the classes that Spark loads. Return why the archive is
+    missing or may be incomplete, or None.
     """
     (folder / PLAN).write_text(Plan(targets={_PARTITION: (BrokerId(1), BrokerId(3))}).text())
     with gzip.open(folder / HISTORY, "wt") as file:
@@ -211,7 +209,6 @@ def _tried_mark(file: Path) -> Path:
 
 
 def _tried(file: Path) -> bool:
-    """True if an attempt to create the archive started less than a day ago and has not succeeded."""
     mark = _tried_mark(file)
     return mark.exists() and time.time() - mark.stat().st_mtime < _DAY
 
@@ -223,7 +220,6 @@ def _room(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Yield True and hold the lock, or yield False if another process is creating an archive."""
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Connects to a Spark Connect server without a local JVM. The server cannot see local files."""
+"""A connection to a Spark Connect server without a local JVM. The server cannot see local files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def starting(engine: Engine, options: Mapping[str, str]) -> Iterator[Callable[[]
             f" needs the client of Spark Connect (missing: {', '.join(missing)}). In an environment without Spark, "
             "run: pip install 'kquota[connect]'. In an environment with Spark, run: pip install 'pyspark[connect]'",
         )
-    # Spark's variables in the environment must not redirect the connection to another server.
     before = {name: os.environ.pop(name) for name in _OURS if name in os.environ}
     opened: list[SparkSession] = []
 

@@ -44,7 +44,7 @@ class Writes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsized:
-    """Partitions of the plan that the sizes do not contain: their number, and the first few names."""
+    """Partitions of the plan that the sizes do not contain. `named` has the first few names."""
 
     partitions: int
     named: tuple[str, ...]
@@ -70,7 +70,6 @@ class Measured:
     leader may be the busiest.
     """
     any_rate_known: bool
-    """True if at least one write rate is known."""
     unallotted: tuple[BrokerId, ...]
     """The brokers that have a given rate but lead no partition, sorted."""
     leaders_assumed: int
@@ -118,13 +117,12 @@ def measure(
 ) -> Measured:
     """Calculate the sums of `plan` over `replicas` (columns of `spark.sizes`).
 
+    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
+    is set, because it needs more jobs, and `waves` only if a `split` is given. `left` has the bytes that running copies
+    still need (`topic`, `partition`, `broker`, `left`). `replicas` must not contain these copies.
+
     Raises Invalid for unusable input, and names the input. Raises Refused if the sizes lack a partition of the plan and
     there is no `assumed_size`.
-
-    `assumed_size`, in bytes, is for partitions that the sizes do not contain. `moved` is calculated only if `detailed`
-    is set, because it needs more jobs and only a report shows it. `waves` are calculated only if a `split` is
-    given. `left` has the bytes that running copies still need (`topic`, `partition`, `broker`, `left`). `replicas` must
-    not contain these copies.
     """
     # Keep parsed text, because parsing it twice would be slow. Rolled files can be read twice quickly.
     rows = judged(replicas).persist() if files.given_names() else judged(replicas)
@@ -195,7 +193,6 @@ class _WaveFrames:
 
 
 def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
-    """Split the moving partitions into waves, in the order of topic and partition."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
     # Only the bytes of each partition leave Spark, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
@@ -251,9 +248,6 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _rate(leaders: Iterable[Row], writes: Writes) -> LeaderRate:
-    """Return a function for the write rate of partitions: their part of the leader's given rate, or else the sum of
-    their rates, which is None if a rate is unknown.
-    """
     allotted: dict[int, Allotment] = {}
     for row in leaders:
         if (rate := writes.by_broker.get(row["leader"])) is not None:
@@ -262,9 +256,7 @@ def _rate(leaders: Iterable[Row], writes: Writes) -> LeaderRate:
 
 
 def moved(partitions: DataFrame) -> Moved:
-    """Return the effect of a move on these partitions: bytes on each broker, and the topics with the most bytes to
-    copy.
-    """
+    """Return the effect of a move on these partitions."""
     topics = (
         partitions.where(F.size("adds") > 0)
         .groupBy("topic")

@@ -1,6 +1,4 @@
-"""Formats a failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept in
-`__cause__`.
-"""
+"""A failure of Spark in one line: problem, cause and next step. The stack trace of the JVM is kept in `__cause__`."""
 
 from __future__ import annotations
 
@@ -110,9 +108,6 @@ def answered() -> tuple[type[Exception], ...]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return the exception types of a failed Spark job: PySparkException, ConnectionError, and the types of py4j (part
-    of Spark) and gRPC (part of the Connect client) if these are installed.
-    """
     from pyspark.errors import PySparkException
 
     found: list[type[Exception]] = [PySparkException, ConnectionError]

@@ -33,9 +33,7 @@ class Flows:
     """The work of a move, in total and by the number of each wave."""
 
     work: Work
-    """The work of the whole move."""
     waves: Mapping[int, Work]
-    """The work of each wave."""
     partitions: Mapping[int, int]
     """The number of moving partitions in each wave."""
     arrivals: tuple[Arrival, ...]

@@ -26,7 +26,6 @@ class History:
     """One cluster's part of a history, with rolled and waiting snapshots."""
 
     cluster: str
-    """The cluster id."""
     first: datetime
     """The time of the oldest snapshot."""
     last: datetime
@@ -162,10 +161,7 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
 
 
 def _left_out(rows: DataFrame, files: Files) -> int:
-    """Return the number of invalid rows in valid files.
-
-    Raises Invalid for an unusable file, and names the file.
-    """
+    """Return the number of invalid rows in valid files."""
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
     found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:

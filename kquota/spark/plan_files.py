@@ -1,4 +1,4 @@
-"""Finds the kind of a plan before Spark starts, from the contents of local files or the name of any other path."""
+"""The kind of a plan, found before Spark starts: from the contents of local files, or from the name of other paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the files of a job.
+"""The files of a job as DataFrames.
 
 A local engine opens local files itself. A cluster or a Spark Connect server cannot see the local folders, so kquota
 sends it the lines or rows of these files.
@@ -40,7 +40,6 @@ class Reader:
 
     spark: SparkSession
     scratch: Path
-    """The folder for temporary files."""
     uploads: bool = False
     """True if the engine cannot read local files, so that kquota must send their contents."""
 
@@ -149,10 +148,7 @@ class Reader:
         partitions: Iterable[str] = (),
         elsewhere: bool = True,
     ) -> DataFrame:
-        """Send rows with pyarrow. Raises Invalid for unreadable files.
-
-        Raises Refused if pyarrow is missing. Only the client of Spark Connect installs it.
-        """
+        """Only the client of Spark Connect installs pyarrow."""
         try:
             import pyarrow
             from pyarrow import dataset, parquet

@@ -182,9 +182,7 @@ def session(
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, on_stage: OnStage, *, remote: bool) -> Iterator[None]:
-    """Report the newest stage to `on_stage` while the block runs. Unless `remote` is set, another thread calls
-    `on_stage`.
-    """
+    """Report the newest stage to `on_stage` while the block runs, in another thread unless `remote` is set."""
     if remote:
 
         def handler(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001 - by name

@@ -1,9 +1,7 @@
-"""The job of a large trace. It simulates the requests of each stream (one client's connection to one broker) in order,
-and all streams in parallel.
+"""The job of a large trace. It simulates the requests of each stream in order, and all streams in parallel.
 
-The answer of a broker depends on its previous answers, and rejected requests are sent again, so sums over columns are
-not enough. Therefore this job is the only one that runs Python in Spark, with the same code as for small traces. The
-code is sent by value, so workers do not need kquota.
+This is the only job that runs Python in Spark. The answer of a broker depends on its previous answers, and rejected
+requests are sent again, so sums over columns are not enough. The code is sent by value, so workers do not need kquota.
 """
 
 from __future__ import annotations

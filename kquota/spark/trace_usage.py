@@ -27,7 +27,6 @@ class TraceUse:
     """The quota use in a part of a trace."""
 
     job: UsageJob
-    """The job that reads this part."""
     begin: int
     """The start of this part, in the ms of the trace."""
     end: int
@@ -77,9 +76,7 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
 
 
 def _factor(key: str) -> float:
-    """Return the factor that converts the sum over a quota window to the unit of the key. The unit of a share is
-    percent of one thread.
-    """
+    """Return the factor that converts the sum over a quota window to the unit of the key."""
     return 100 / FULL_SAMPLES_MS if QUOTA_KEYS[key].model is Model.SHARE else 1_000 / FULL_SAMPLES_MS
 
 

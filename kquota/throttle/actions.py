@@ -107,7 +107,6 @@ class Leftovers:
     sightings: Sightings
     """When each leftover was first seen."""
     changes: tuple[Change, ...]
-    """The changes that remove the leftovers that are old enough."""
     young: bool
     """True if some leftovers are not old enough to be removed."""
 
@@ -138,7 +137,7 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
-    """Return one reading of these topics. Its time is the moment at which all brokers have answered."""
+    """The time of the reading is the moment at which all brokers have answered."""
     if not topics:
         return FlowReading(at=clock.monotonic(), logs={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))

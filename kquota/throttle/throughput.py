@@ -77,8 +77,8 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
 def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
     """Return the throughput of the listed replicas between two readings.
 
-    If a log grew and its first offset on disk is the same in both readings, its throughput is its growth in size.
-    Otherwise kquota multiplies the number of new offsets by the mean size of an offset in the leader's log.
+    The throughput of a log is its growth in size, or an estimate from its new offsets if the sizes do not show the
+    growth.
     """
     seconds = second.at - first.at
     partitions = standing.snapshot.partitions
@@ -161,9 +161,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth of each replica's log in bytes per second, or None if it is unknown. Replicas that are missing
-    from a reading are left out.
-    """
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

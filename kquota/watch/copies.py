@@ -206,12 +206,10 @@ def offsets_behind(end: int | None, leader_end: int | None) -> int | None:
 
 
 def _left(copied: int | None, size: int, end: int | None, lag: int | None) -> int | None:
-    """Return the bytes that the copy lacks, or None if a value that the calculation needs is unknown. `size` and `end`
-    are those of the leader's log.
+    """Estimate the missing bytes. `size` and `end` are those of the leader's log.
 
-    The result is 0 without a lag, and otherwise the difference in log size, because a follower copies batches
-    unchanged. Retention and compaction can leave the leader's log no larger than the copy. In this case, the result is
-    the lag in offsets times the size of the leader's log, divided by the log end offset of the leader.
+    A follower copies batches unchanged, so the missing bytes are the difference in log size, unless retention or
+    compaction left the leader's log no larger than the copy.
     """
     if lag == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Compares successive readings, and finds the symptoms of the watched moves. `cli` describes the symptoms."""
+"""Compares successive readings, and finds the symptoms of the watched moves."""
 
 from __future__ import annotations
 
@@ -209,11 +209,7 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 
 
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
-    """Return a sample that is about three quota windows old, or two or one if the samples do not cover three.
-
-    Whole windows are needed, because copies arrive in bursts of one window. If readings are farther apart, the sample
-    is older. Returns None if the samples do not cover one window.
-    """
+    """Return a sample about three, two or one quota windows old, because copies arrive in bursts of one window."""
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:
             return window(history, count * QUOTA_WINDOW)

@@ -37,9 +37,8 @@ def seconds_left(history: WatchHistory) -> Mapping[Lane, float]:
     `links.fair`, so a copy becomes faster when another copy ends. Producers write to a copy until it ends, also while
     the copy waits.
 
-    If there are too many copies, the simulation stops early. The remaining time of a link is then the time that its
-    busier broker needs for its missing bytes. For a move in waves, it is at least the time that the missing bytes of
-    all moves in waves need at the mean total rate of the simulation so far.
+    If there are too many copies, the simulation stops early, and the rest is estimated from the missing bytes of each
+    broker.
     """
     capacity = capacities(history)
     if not capacity:
@@ -148,7 +147,6 @@ class _Queue:
         return flows
 
     def ended(self, partition: _Partition) -> None:
-        """Stop counting a partition against the limits."""
         self._load.leave(partition.destinations, partition.size)
 
     def _started(self, partition: _Partition, now: float) -> list[_Flow]:

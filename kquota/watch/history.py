@@ -288,12 +288,7 @@ class _Totals:
         return {b: (size - before.get(b, 0.0)) / seconds for b, size in self._followed.items()} if seconds else {}
 
     def add_flowing(self, before: Flowing, now: Flowing) -> None:
-        """Add the interval between two readings to three sums: the seconds in which a broker received copies, the bytes
-        that each limiting end could have copied, and the bytes that arrived over the links that this end limits.
-
-        The first two are the mean of both readings. The state `before` and the state `now` count for half of the
-        interval each.
-        """
+        """The state `before` and the state `now` count for half of the interval each."""
         half = self._seconds / 2
         for flow in (before, now):
             for broker in {link.destination for link in flow.rates}:
@@ -307,7 +302,6 @@ class _Totals:
                 self._used[end] += came
 
     def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
-        """Return the totals so far as one sample."""
         return WatchSample(
             at=self._reading.at,
             arrived=dict(self._arrived),
@@ -324,10 +318,7 @@ class _Totals:
 def _sum_replica_lag(
     found: Iterable[CopyReading], behind: Iterable[ReplicaId], reading: WatchReading
 ) -> dict[BrokerId, int | None]:
-    """Return KIP-73's SumReplicaLag of each broker, or None if it is unknown. The result is empty over ZooKeeper.
-
-    Replicas in sync have caught up, so they count as 0.
-    """
+    """Return KIP-73's SumReplicaLag of each broker, or None if it is unknown. In-sync replicas count as 0."""
     if reading.logs is None:
         return {}
     end = reading.logs.end
@@ -350,7 +341,6 @@ def _sum_replica_lag(
 
 
 def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading) -> Mapping[TopicPartition, Replicas]:
-    """Return the destinations of every partition that was seen to move."""
     running = reading.snapshot.running
     fresh = {name: running[name].adding for name in running if running[name].adding != known.get(name, ())}
     return {**known, **fresh} if fresh else known
@@ -377,7 +367,6 @@ def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[Re
 
 
 def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None:
-    """Return the only unfinished partition of a move, or None if there is not exactly one."""
     going = sum(state.copies - state.done for link, state in history.links.items() if link.move == number)
     if not 0 < going <= _MOST_REPLICAS:
         return None

@@ -117,8 +117,7 @@ def _shares(history: WatchHistory, since: WatchSample, limits: Mapping[LinkEnd, 
 def _received(history: WatchHistory, since: WatchSample, destinations: Collection[BrokerId]) -> dict[BrokerId, float]:
     """Return the bytes per second that each of these destinations received while it had running copies.
 
-    kquota adds `_USUAL_SECONDS` at the mean pace of all destinations. As in `_shares`, the rate is 0 if nothing arrived
-    for longer than that. The result is empty if nothing was running.
+    As in `_shares`, kquota adds `_USUAL_SECONDS` at the mean pace of all destinations.
     """
     came: defaultdict[BrokerId, float] = defaultdict(float)
     for link, total in history.now.arrived.items():

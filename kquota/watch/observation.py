@@ -162,8 +162,8 @@ class MoveWatch:
         return self._observed(snapshot)
 
     def _read_lists(self, topics: frozenset[str], snapshot: Snapshot, *, wide: bool) -> None:
-        """Read the throttled replica lists of these topics. If the reading is not `wide`, read only the lists of topics
-        whose moves have changed, because a run throttles partitions wave by wave.
+        """Unless the reading is `wide`, read only the lists of topics whose moves have changed, because a run throttles
+        partitions wave by wave.
         """
         running = snapshot.running.keys()
         if not wide:
@@ -220,9 +220,6 @@ class MoveWatch:
         return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
 
     def _of_run(self, run: Run) -> WatchedMove:
-        """Return the move of a run. It has `expected_seconds` if the run recorded an expected time, unless the throttle
-        was changed or the run is being undone.
-        """
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
             return of_run(run)

@@ -15,7 +15,6 @@ class LogReader(Protocol):
     def read(self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId]) -> ReplicaLogs:
         """Return the wanted logs of these brokers. Each topic is in `wanted` at most once.
 
-        All brokers are asked at the same time: each gets at most one request for sizes, and then at most one for
-        offsets. A broker without a valid answer to one of them is in `silent`, with the reason. `dirs` has all log dirs
-        of each asked broker that reported sizes, including log dirs that contain none of these replicas.
+        A broker whose sizes or log end offsets are unknown is in `silent`, with the reason. `dirs` has all log dirs of
+        each broker that reported sizes, including log dirs that contain none of these replicas.
         """

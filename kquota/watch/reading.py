@@ -161,8 +161,8 @@ class WatchedMove:
 
 
 def same_moves(one: Sequence[WatchedMove], other: Sequence[WatchedMove]) -> bool:
-    """True if both sequences have the same objects in the same order. The function does not compare the contents of the
-    objects, because they can be large.
+    """Return True if both sequences have the same objects in the same order. The function does not compare the contents
+    of the objects, because they can be large.
     """
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 

@@ -160,10 +160,7 @@ class FullDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingArrives:
-    """A move that has received no bytes for `seconds`, although no other symptom explains this.
-
-    `left` are the missing bytes, or None if they are unknown.
-    """
+    """A move that has received no bytes for `seconds`, although no other symptom explains this."""
 
     run: str | None
     seconds: float
@@ -172,10 +169,7 @@ class NothingArrives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPaused:
-    """A run that an operator has paused. Its copies fetch once in each quota window.
-
-    `left` are the missing bytes, or None if they are unknown.
-    """
+    """A run that an operator has paused. Its copies fetch once in each quota window."""
 
     run: str | None
     left: int | None

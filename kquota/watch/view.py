@@ -281,11 +281,8 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[Lane, SlowestCopy]:
-    """Return, for each move and destination, the running copy that ends last. A copy without progress is the slowest.
-
-    The progress is measured since the older anchor, or since the newer one if the copy still waited at the older one,
-    or if its bytes were unknown then, for example because its broker did not answer. If neither anchor can be
-    compared, the time of the copy is unknown.
+    """Return, for each move and destination, the running copy that ends last at its pace since the oldest anchor that
+    shows it as submitted. A copy without progress is the slowest.
     """
     worst: dict[Lane, tuple[float, int, CopyReading]] = {}
     for copy in history.copies:

@@ -201,8 +201,8 @@ MUTANTS: Final = (
     Mutant(
         name="a lock is free as soon as it is seen",
         file="stores/record/topic.py",
-        old="left = LEASE_SECONDS - self._seen.unchanged(found.mark)",
-        new="left = 0.0 - self._seen.unchanged(found.mark)",
+        old="left = LEASE_SECONDS - self._seen.unchanged(",
+        new="left = 0.0 - self._seen.unchanged(",
         tests=(_RECORD,),
     ),
     Mutant(

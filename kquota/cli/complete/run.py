@@ -57,7 +57,6 @@ def _end_in_time() -> None:
 
 
 def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
-    """Return the names of topics and the ids of brokers, or None after an error."""
     try:
         with world.configs(world.where(connection)) as configs:
             topics = [str(topic.name) for topic in configs.resources(TOPICS)]

@@ -38,9 +38,7 @@ def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
 
 
 def _credentials(scram: Scram | None) -> JsonObject | None:
-    """Return the SCRAM credentials, or None if they were not requested. `iterations` is null if the connection does not
-    report the number of iterations.
-    """
+    """`iterations` is null if the connection does not report the number of iterations."""
     if scram is None:
         return None
     credentials = ((user, *one) for user, found in scram.items() for one in found.items())
@@ -152,7 +150,6 @@ def _resources(found: Described) -> list[JsonObject]:
 
 
 def _config(entry: Entry) -> JsonObject:
-    """Return a config. `value` is null if the config is `sensitive`, or if the broker does not report the value."""
     secret = entry.sensitive
     return {
         "key": entry.key,
@@ -228,7 +225,7 @@ def absence(resource: Resource) -> str:
 
 
 def shown_value(entry: Entry) -> str:
-    """Return the value as Java prints it: None as `null`. `HIDDEN` replaces the value of a secret."""
+    """Return the value as Java prints it. A secret becomes `HIDDEN`, unless it is empty or None."""
     return _java(HIDDEN if entry.sensitive and entry.value else entry.value)
 
 
@@ -258,7 +255,7 @@ def _resource_words(resource: Resource) -> str:
 
 
 def _java(value: str | bool | None) -> str:
-    """Format a value as Java prints it. Brokers report null for a secret, and Kafka's tool prints that null."""
+    """Format a value as Java prints it. Brokers report null for a secret, and Kafka's tool prints this null."""
     if value is None:
         return "null"
     return value if isinstance(value, str) else str(value).lower()

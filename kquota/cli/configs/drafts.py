@@ -72,10 +72,7 @@ def _must_have_shipped(key: str, value: str, rate: str | None, option: str) -> N
 
 
 def _burst(burst: float | None, rate: float | None) -> str:
-    """Return the sentence about the configs that give a burst. If `burst` is None (unknown), the sentence has an
-    example. Otherwise, it has a rate for Kafka's default windows if `rate` is None, or the number of windows for
-    `rate`.
-    """
+    """Return the advice for a burst at a rate. None means that the number is missing or not valid."""
     set_windows = (
         "Set the controller.quota.window settings in the properties of every controller (on a cluster with ZooKeeper: "
         "of every broker)"

@@ -72,10 +72,8 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
 
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
-    """Describe one resource. Return {} for a missing group or subscription, for which brokers report only defaults.
-
-    Controllers do not list groups and subscriptions. If `listed` is false for this reason, a missing one counts as
-    existing.
+    """Return {} for a missing group or subscription, because brokers report only defaults for it. `listed` is false
+    over controllers, which do not list these resources.
     """
     found = configs.describe([resource])
     named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)
@@ -142,23 +140,18 @@ def _altered(
 
 
 def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | None:
-    """Return the release of the brokers, or None if it is unknown. Over controllers, it counts as unknown.
-
-    kquota derives a release from the supported requests. Controllers support fewer requests than brokers, so their
-    release would look older than it is.
+    """Return None over controllers, because kquota derives a release from the supported requests, and controllers
+    support fewer requests than brokers.
     """
     return None if world.only_controllers(at) else configs.release()
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True for the id of one broker over the controllers. A controller shows only its own configs, so those of a broker
-    cannot be read.
-    """
+    """True for the id of one broker over controllers, because a controller shows only its own configs."""
     return world.only_controllers(at) and resource.kind == BROKERS and resource.of_broker
 
 
 def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwritten:
-    """Make the checks of a write (none if kquota cannot read the configs), and return the answer of a dry run."""
     if not unread:
         actions.ready(configs, change)
     secret = change.resource.kind == BROKERS
@@ -167,7 +160,6 @@ def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwri
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:
-    """Yield the keys that were not set, and the values that now apply instead of deleted values."""
     for absent in altered.absent:
         yield f"{resource}: {absent} was not set; nothing to delete"
     for entry in altered.behind:

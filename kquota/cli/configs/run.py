@@ -54,7 +54,6 @@ def run(options: ConfigsOptions) -> Answer:
 
 
 def _resources() -> Any:
-    """Return the module for the configs of resources, and import it at the first use."""
     return importlib.import_module("kquota.cli.configs.resources")
 
 

@@ -120,10 +120,7 @@ def alter(
 
 
 def _given(asked: ScramRequest, file: Path | None) -> str | None:
-    """Return the password from a file, or None if no file contains a password.
-
-    Raises Invalid for two passwords, and for a password that is not valid or that the change does not need.
-    """
+    """Return the password from a file, or None if no file contains a password."""
     if file is None:
         if asked.password is not None:
             must_be_a_password(asked.password)
@@ -152,10 +149,7 @@ def password_in(file: Path) -> str:
 
 
 def _typed(user: str) -> str:
-    """Ask twice for the password on the terminal, without showing it.
-
-    Raises Invalid if there is no terminal, if the password is not valid, or if the two passwords differ.
-    """
+    """Ask twice for the password on the terminal, without showing it."""
     if not has_terminal():
         raise Invalid(f"SCRAM credentials need a password, and there is no terminal to ask for it. {_HOW}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")

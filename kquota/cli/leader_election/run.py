@@ -75,9 +75,7 @@ def answered(
 def planned(
     kind: ElectionType, given: Sequence[TopicPartition], needing: Set[TopicPartition], notes: tuple[str, ...]
 ) -> ElectionAnswer:
-    """Return the answer to a dry run. kquota would elect the leaders of the given partitions that are in `needing`. The
-    other given partitions need no election.
-    """
+    """Return the answer to a dry run: kquota would elect leaders of the given partitions that are in `needing`."""
     names = [name for name in given if name in needing]
     others = [name for name in given if name not in needing]
     would = f"Would elect leaders ({kind.name}) for partitions {', '.join(map(str, sorted(names)))}"
@@ -165,7 +163,7 @@ def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None
 
 
 def _connection(options: LeaderElectionOptions) -> Connection:
-    """Return the connection. --admin.config is the name of --command-config in older Kafka tools."""
+    """--admin.config is the name of --command-config in older Kafka tools."""
     if options.admin_config is None:
         return options.connection
     if options.connection.command_config is not None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
-    """Return log dirs in the form of kafka-log-dirs, each with its replicas and its error (None without an error)."""
     return [
         {
             "partitions": [

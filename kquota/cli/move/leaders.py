@@ -33,7 +33,7 @@ class LeadersElected(Part):
     not_sent: tuple[TopicPartition, ...]
     """The partitions for which kquota requested no election, or the brokers refused or did not answer the request."""
     error: str | None = hidden(default=None)
-    """The reason why kquota stopped early, or None. kquota prints the result of the move in either case."""
+    """The reason why kquota stopped early, or None."""
     batch: int = hidden()
     """The largest number of partitions in one election."""
 

@@ -67,11 +67,7 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
 
 
 def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
-    """Yield a line with the expected time of one broker's copies. The line begins with `heading`.
-
-    If no throttle is known or the copies never end, the line gives the reason instead. If the write rate is unknown,
-    the line has the time without writes.
-    """
+    """Yield a line with the expected time of one broker's copies, or the reason why there is none, after `heading`."""
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"

@@ -150,13 +150,8 @@ class _Shown:
 def _must_agree(
     at: world.Where, options: RecoveryOptions, verb: str, plan: Plan | None, lost: Sequence[BrokerId]
 ) -> _Shown | None:
-    """Ask the operator to confirm, and return the confirmed action, or None if no confirmation is necessary.
-
-    Without `--yes`, an abort on a terminal and every command with `--take-over` need a confirmation. If there is
-    neither a run to show nor a lock to take over, kquota does not ask, and the result has no runs.
-
-    Raises Refused for any answer except yes, and if a check of a selected run fails. Raises Invalid for `--take-over`
-    without a terminal. Also raises the errors of `_chosen`.
+    """Ask the operator to confirm. Return None if no confirmation is necessary, and no runs if there is nothing to
+    confirm.
     """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
@@ -181,11 +176,7 @@ def _must_agree(
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) -> list[Run]:
-    """Return the selected open runs, by default all. `plan` is the selected plan.
-
-    Raises Refused if the selected run is not open, or if no run of the selected plan is open. Raises Invalid for an
-    abort without a selection if several runs are open.
-    """
+    """Return the selected open runs, by default all. `plan` is the selected plan."""
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
@@ -205,7 +196,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) 
 
 
 def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """Return the run, or its rollback for an abort, and its preparation. Raises Refused if a check fails."""
+    """Return the run, or its rollback for an abort, and its preparation."""
     wanted = backwards(run) if verb == "abort" else run
     return wanted, prepare_again(
         stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)
@@ -213,9 +204,8 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the run's partitions in bytes.
-
-    Returns no sizes if the run does not limit the bytes in flight, and over ZooKeeper, which does not store sizes.
+    """Return the sizes of the run's partitions in bytes. Only a limit of the bytes in flight needs them, and ZooKeeper
+    does not store them.
     """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
@@ -229,10 +219,8 @@ def _checked_waves(
 ) -> Iterator[tuple[Prepared, Callable[[], str | None]]]:
     """Yield the prepared run, and a function that returns the reason why no further wave may start, or None.
 
-    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. If partitions
-    outside the plan are unhealthy, the run submits no further move at first. With `force`, which `--gone` implies,
-    partitions that are already unhealthy do not count. For an undo and over ZooKeeper, the function always returns
-    None.
+    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. With `force`,
+    which `--gone` implies, partitions that are already unhealthy do not count.
     """
     if run.aborting or run.limits == UNLIMITED or at.zookeeper is not None:
         yield prepared, lambda: None

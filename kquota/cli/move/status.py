@@ -20,7 +20,6 @@ from kquota.watch.view import WatchedMoveView
 
 
 def _writer(owner: Owner | None) -> JsonObject | None:
-    """Return the JSON of the process that began a run or last wrote its record. None means not recorded."""
     if owner is None:
         return None
     return {"user": owner.user, "host": owner.host, "pid": owner.pid, "since": owner.since}
@@ -90,7 +89,7 @@ class OpenRun:
         return RunState.ABORTING if self.of.aborting else self.state
 
     def lines(self) -> Iterator[str]:
-        """Yield the state of the run, its progress, a pause, its owner and reason, its last writer, and its record."""
+        """Yield the lines about the run in the text."""
         run, view, stamp = self.of, self.view, self.of.stamp
         yield f"{run.id}  {self.described}"
         rate = "no throttle" if run.rate is None else f"throttle {human_rate(run.rate)}"

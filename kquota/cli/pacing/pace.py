@@ -154,9 +154,7 @@ def _max_latency(text: str) -> float:
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    """Return the time of `--deadline`, which is a time or a duration from `now`. A time without a zone is local. Raises
-    Invalid for an invalid or past time.
-    """
+    """Return the time of `--deadline`, which is a time or a duration from `now`. A time without a zone is local."""
     if "-" not in text:
         return now + timedelta(seconds=duration(text, "--deadline"))
     try:
@@ -213,10 +211,8 @@ class DuePace:
 
 
 def _copying(move: WatchedMoveView) -> Copying | None:
-    """Return the copies to the destination whose copies end last.
-
-    If the time left is unknown, assume that each destination receives at its full throttle rate. In that case, return
-    None if no destination that lacks bytes has a known throttle rate.
+    """Return the copies to the destination whose copies end last. If the time left is unknown, assume that each
+    destination receives at its full throttle rate.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

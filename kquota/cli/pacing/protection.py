@@ -139,10 +139,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(slots=True)
 class _Background(Generic[_Found]):
-    """Calls `read` in a thread, because an exporter or a broker may not answer for some seconds.
-
-    Two calls begin at least `period` seconds apart.
-    """
+    """Calls `read` in a thread, because an exporter or a broker may not answer for some seconds."""
 
     read: Callable[[], _Found]
     period: float
@@ -154,8 +151,6 @@ class _Background(Generic[_Found]):
     def new(self) -> _Found | None:
         """Return the result of the reading that has ended since the last call, or None. Begin the next reading if it is
         due.
-
-        Raises the error of `read`.
         """
         found = None
         if self.running is not None and self.running.done():
@@ -279,7 +274,6 @@ class ProtectedPace:
         return self.setter.set(run, step.rate, f"{self.setter.reason or '--protect'}: {why}", f": {why}")
 
     def _say_pressure(self, run: Run, step: ProtectionStep) -> None:
-        """Print why the throttle does not rise. Print each reason once until the throttle changes."""
         if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
             self.reported.add(step.pressure)
             say(f"run {run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")
@@ -328,7 +322,6 @@ def _why(step: ProtectionStep) -> str:
 
 
 def _grown(lag: GrowingLag) -> str:
-    """Return the clause that says how much a lag has grown."""
     by = f"{counted(lag.records, 'record')} in {lag.seconds:.0f} s"
     return f"the lag of consumer group {lag.group!r} grew by at least {by}"
 

@@ -47,7 +47,6 @@ class Exported(Answer):
 
 
 def _change(one: Replacement | Throttling) -> JsonObject:
-    """Return the changes of one entity. null means not set."""
     limits = {name: {"old": _number(old), "new": _number(new)} for name, old, new in one.differing()}
     return {**named(one.entity), "pruned": one.pruned, "limits": limits}
 
@@ -127,9 +126,7 @@ def words(entity: Entity | Resource) -> str:
 
 
 def _shown(name: str, value: LimitValue) -> str:
-    """Format a value exactly, for people. A whole byte rate of 1000 or more without a unit is followed by the rounded
-    rate. None becomes `not set`.
-    """
+    """Format a value exactly. A whole byte rate of 1000 or more without a unit is followed by the rounded rate."""
     if value is None:
         return "not set"
     if isinstance(value, str) and not value.isdecimal():

@@ -105,7 +105,6 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
 
 
 def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
-    """Yield a warning for each key that these brokers may not know. Raises Refused for a key that they do not know."""
     first: dict[str, QuotaChange] = {}
     for replacement in found.replacements:
         for key, _, new in replacement.differing():
@@ -129,12 +128,10 @@ def every_throttle(configs: Configs) -> Throttles:
 
 
 def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
-    """Return the throttles of the named resources. Raises Refused for a missing topic and for a dead broker."""
     return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
 
 
 def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
-    """Return warnings about possible mistakes. Raises Refused for values that these brokers store and ignore."""
     release = configs.release()
     lines = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
     return list(dict.fromkeys(lines))
@@ -159,10 +156,7 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
 
 
 def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the throttles that are set on this resource itself, not inherited from defaults.
-
-    A broker's rate without a synonym is left out, because Kafka 4.3.1 still reports deleted rates in this form.
-    """
+    """A broker's rate without a synonym is left out, because Kafka 4.3.1 still reports deleted rates in this form."""
     return {
         entry.key: entry.value
         for entry in entries

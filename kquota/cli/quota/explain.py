@@ -25,13 +25,8 @@ from kquota.quota_keys import Model
 
 
 def _key(answer: KeyAnswer, cluster: Capacity) -> JsonObject:
-    """Return the limit of one key. `unlimited` is true if no known limit applies, or if the brokers ignore the key
-    (`ignored`). Otherwise, null for `cluster`, `burst` or `burst_seconds` means unknown.
-
-    `limit` and `bucket` are null if no known limit applies. `level` and `entity` are null unless a level sets the
-    limit. `broker_config` is null unless a broker config sets it. For `request_percentage`, `burst` and `burst_seconds`
-    are always null, because kquota does not calculate them. Only this key has `capacity`, the request capacity of each
-    broker in percent of a thread, or null if it is unknown.
+    """Return the limit of one key. Unless `unlimited` is true, null for `cluster`, `burst` or `burst_seconds` means
+    unknown, or not calculated (the bursts of `request_percentage`).
     """
     won, ignored = answer.winner, cluster.ignores(answer.key)
     return {
@@ -61,7 +56,6 @@ def _capacity(cluster: Capacity) -> Mapping[str, int | None] | None:
 
 
 def _document(found: Explanation) -> JsonObject:
-    """Return all answers. `asked` has the requested user, client-id and IP."""
     client, cluster = found.client, found.cluster
     asked = {} if client is None else {"user": client.user, "client_id": client.client_id}
     return {
@@ -100,8 +94,8 @@ def run(options: ExplainOptions) -> Answer:
     """Explain the limits of a client, an IP or both. With --all, check all quotas instead (exit code as for
     `findings`).
 
-    Raises Invalid if the options name no client and no IP and --all is not given, and if --all is given with a client
-    or an IP. Raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
+    Raises Invalid unless either --all or a client or an IP is given, for an empty user and for an invalid IP. Raises
+    Unreachable if the cluster does not answer.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:
@@ -118,10 +112,6 @@ def run(options: ExplainOptions) -> Answer:
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client | None:
-    """Return the client of the options, or None if only --ip is given.
-
-    Raises Invalid if the options name neither a client nor an IP, for an empty user, and for an invalid IP.
-    """
     if user is None and client_id is None and ip is None:
         raise Invalid(
             "no client is given. Give --user, --client-id or both, or give --ip. To check all quotas, give --all"
@@ -134,9 +124,6 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
 
 
 def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[QuotasByEntity, Capacity]:
-    """Read all quotas, and the settings that determine their effect. `unreadable` receives a message for each value
-    that cannot be read. If the brokers refuse to show their settings, kquota warns and treats the settings as unknown.
-    """
     with world.quotas(at, unreadable) as port:
         quotas, release = port.everything(), port.release()
     try:

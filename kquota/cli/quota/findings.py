@@ -109,7 +109,6 @@ def findings(found: Sequence[QuotaFinding], quotas: QuotasByEntity, given: Conne
 
 
 def _command(change: QuotaChange, given: Connection) -> str:
-    """Return the `kquota configs` command for this change, on the cluster that was given on the command line."""
     words = ["kquota", "configs"]
     for field in fields(given):
         if (value := getattr(given, field.name)) is not None:
@@ -125,8 +124,8 @@ def _command(change: QuotaChange, given: Connection) -> str:
 
 
 def _word(word: str) -> str:
-    """Quote one word for a shell. Unprintable characters, which must not reach a terminal, are escaped with bash's
-    `$'...'` quoting.
+    """Quote one word for a shell. Unprintable characters must not reach a terminal, so bash's `$'...'` quoting escapes
+    them.
     """
     if word.isprintable():
         return shlex.quote(word)

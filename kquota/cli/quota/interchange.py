@@ -18,7 +18,6 @@ WRITERS: Final[Mapping[QuotaFormat, Callable[[Document], ForeignText]]] = {
     QuotaFormat.terraform: terraform.write,
     QuotaFormat.rpk: rpk.write,
 }
-"""The writers for the formats of other tools."""
 READERS: Final[Mapping[QuotaFormat, Callable[[str, str], Document]]] = {
     QuotaFormat.kquota: document_text.read,
     QuotaFormat.strimzi: strimzi.read,

@@ -86,9 +86,9 @@ def apply(options: ApplyOptions) -> Answer:
     may not have been changed.
 
     Raises Refused if the change does not have the hash of --change or is not confirmed, and if the cluster refuses the
-    first request to change quotas. Raises Invalid for an invalid
-    hash, and if there is no terminal for the confirmation. Raises Conflict if the quotas changed before the
-    confirmation. Also raises the errors of `read`, `opened`, `compare` and `warn_of`.
+    first request to change quotas. Raises Invalid for an invalid hash, and if there is no terminal for the
+    confirmation. Raises Conflict if the quotas changed before the confirmation. Also raises the errors of `read`,
+    `opened`, `compare` and `warn_of`.
     """
     if options.change is not None and not _HASH.fullmatch(options.change):
         raise Invalid(
@@ -131,10 +131,6 @@ def _diff_command(options: ApplyOptions) -> str:
 
 
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
-    """Show the change on stderr, and ask for confirmation.
-
-    Raises Refused if the operator does not confirm, and Conflict if the quotas changed before the confirmation.
-    """
     for one in found.changes[: confirmation.MOST_SHOWN]:
         for line in change_lines(one):
             print(printable(line), file=sys.stderr)
@@ -147,11 +143,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
 
 def _write(cluster: QuotaCluster, found: Difference, next_step: str) -> Mapping[Entity | Resource, str]:
-    """Write the quotas, then the throttles.
-
-    Return the reason for each entity that was not changed or may not have been changed. After an interrupt, print the
-    sentence `next_step`.
-    """
+    """Return the reason for each entity that was not changed or may not have been changed."""
     count = len(found.replacements)
     with sending(count, next_step) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

@@ -1,4 +1,4 @@
-"""The text of `quota explain`: clients, limits and reasons, wrapped at 80 columns. `quota probe` uses parts of it."""
+"""The text of `quota explain`: clients, limits and reasons, wrapped at 80 columns."""
 
 from __future__ import annotations
 
@@ -84,10 +84,8 @@ EXEMPT: Final = (
 
 
 def reasons(explained: Explanation) -> Iterator[str]:
-    """Yield the client and the IP address (if given), a headline for each key, and warnings about brokers. Then yield,
-    for each key with a limit or an exception, the reason, the clients that share the limit, and the levels.
-
-    Sentences are wrapped at `WIDTH` columns. The table of the levels is not wrapped.
+    """Yield the lines of the explanation. Sentences are wrapped at `WIDTH` columns. The table of the levels is not
+    wrapped.
     """
     if explained.client is not None:
         yield from wrapped("", whom(explained.client))
@@ -237,8 +235,8 @@ def _no_window(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _with_noun(value: float, nouns: str) -> str:
-    """Return a value with its noun, which is given in the plural. The last digit is rounded, because 11 x 0.7 is
-    7.699999999999999 in floating point.
+    """Return a value with its noun. The last digit is rounded, because 11 x 0.7 is 7.699999999999999 in floating
+    point.
     """
     return f"{value:.15g} {nouns.removesuffix('s') if value == 1 else nouns}"
 

@@ -37,8 +37,8 @@ class RunVerified(Part):
 
     @property
     def code(self) -> int:
-        """The exit code: 1 if the state is unknown, or if `Verified.code` is 1. Otherwise, it is 8 if `Verified.code`
-        is 8 or the check was read-only. Otherwise, it is 0.
+        """The exit code: 1 if the state is unknown, otherwise that of `verified`. A read-only check has 8
+        instead of 0.
         """
         if self.verified is None:
             return FAILED
@@ -119,9 +119,7 @@ def _moving(stage: move_stores.Stage) -> list[Run]:
 
 
 def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified | None:
-    """Verify one run. An error makes only the state of this run unknown. Return None if another kquota has ended the
-    run, which is possible while this command does not hold the lock. Raises Busy if the lock is lost.
-    """
+    """Return None if another kquota has ended the run, which is possible while this command does not hold the lock."""
     # Read the run again, because the previous run may have ended and passed its rates on to this run.
     latest = next((each for each in _moving(stage) if each.id == name), None)
     if latest is None:
@@ -144,7 +142,6 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
 
 
 def _remarks(one: RunVerified) -> Iterator[str]:
-    """Yield the errors, the warnings and the notes about a run, with its id."""
     if one.verified is None:
         yield f"error: run {one.run}: {one.why}"
         return
@@ -155,7 +152,6 @@ def _remarks(one: RunVerified) -> Iterator[str]:
 
 
 def _unknown(stage: move_stores.Stage) -> Iterator[str]:
-    """Yield an error if recorded runs cannot be read, and an error if this host cannot see the runs of other hosts."""
     if stage.runs.unreadable:
         names = ", ".join(stage.runs.unreadable)
         what = f"recorded run {names} cannot be read, so its state is unknown"

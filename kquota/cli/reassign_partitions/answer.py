@@ -29,9 +29,7 @@ def placed(targets: Mapping[TopicPartition, Replicas | None]) -> list[JsonObject
 
 
 def replica_texts(texts: Mapping[ReplicaId, object]) -> list[JsonObject]:
-    """Return each replica with its log dir, or with the reason why its move has not started (`--cancel`: not
-    stopped).
-    """
+    """Return each replica with its text: a log dir, or the reason why its move did not start or stop."""
     return [{**plain(name), "broker": broker, "told": str(text)} for (name, broker), text in texts.items()]
 
 

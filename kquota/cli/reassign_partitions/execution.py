@@ -28,9 +28,9 @@ from kquota.terms import ReplicaId, TopicPartition
 
 
 def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> Executed | WouldExecute:
-    """Start the moves of the plan, and report where the rollback plan is recorded. A dry run only returns the changes.
+    """Start the moves of `plan`, by default the plan of the options. A dry run only returns the changes.
 
-    Without `plan`, read the plan of the options. The exit code is that of `log_dirs_code`. Raises Invalid for invalid
+    The exit code is that of `log_dirs_code`, and 0 for a dry run. Raises Invalid for invalid
     options or an invalid plan, and Refused if a check of the plan fails. Raises Busy if another kquota holds the lock.
     Also raises the errors of `carry_out`.
     """
@@ -213,10 +213,6 @@ def _explicit(options: ReassignOptions) -> bool:
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:
-    """Return the pace of the copies, or None if the pace is unknown or this command sets no throttle.
-
-    Raises Refused if a copy can never catch up under the throttle of the run.
-    """
     rate = None if prepared.run is None else prepared.run.rate
     if rate is None or (prepared.applied.throttle is None and not prepared.changes):
         return None

@@ -133,10 +133,7 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the current replicas on live brokers, or {} if the brokers do not report them.
-
-    Over ZooKeeper, the result is also {}, because ZooKeeper does not store log dirs.
-    """
+    """Return {} if the brokers do not report log dirs, and over ZooKeeper, which does not store them."""
     holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
         return {}
@@ -155,9 +152,7 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """Return the rack of each broker. Without `rack_aware`, each rack is None. Raises Refused for a broker that is not
-    alive. Kafka's tool ignores such brokers.
-    """
+    """Raise Refused for a dead broker. Kafka's tool ignores dead brokers."""
     if dead := [broker for broker in brokers if broker not in found.alive]:
         are, them = ("is", "it") if len(dead) == 1 else ("are", "them")
         raise Refused(
@@ -176,8 +171,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
     """Return the topics in Kafka's topics-to-move JSON, sorted. As in Kafka, a missing version means 1.
 
     Raises Invalid if the text is not such a document, has another version, has no topic, or has an invalid or repeated
-    topic name. The message begins with `where` (the file name or `stdin`). If the error has a position, the message
-    then has the line and the column, or the JSON path.
+    topic name. The message begins with `where` (the file name or `stdin`).
     """
     value = strict_json.load(text, where, _TOPICS_EXAMPLE, _plain, "topics")
     if (version := value.field("version", 1)).number() != 1:
@@ -196,9 +190,7 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
 
 
 def _plain(entry: dict[str, object]) -> tuple[str] | dict[str, object]:
-    """Return only the topic of a valid entry, or any other object unchanged. This saves memory, because a file may
-    have 100,000 entries.
-    """
+    """Keep only the topic of a valid entry to save memory, because a file may have 100,000 entries."""
     name = entry.get("topic")
     return entry if not isinstance(name, str) or wrong_topic_name(name) else (name,)
 

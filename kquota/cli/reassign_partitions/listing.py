@@ -19,7 +19,7 @@ from kquota.terms import TopicPartition
 
 
 def _moves(running: Mapping[TopicPartition, PartitionReplicas]) -> list[JsonObject]:
-    """Return the running moves. `replicas` has the old and the new replicas together, as in Kafka."""
+    """`replicas` has the old and the new replicas together, as in Kafka."""
     return [
         {**plain(name), "replicas": now.replicas, "adding": now.adding, "removing": now.removing}
         for name, now in running.items()
@@ -38,15 +38,14 @@ class MovesShown(Answer):
         yield from words.running(self.running).split("\n")
 
     def rows(self) -> Iterator[Row]:
-        """Yield a row for each moving partition. Brokers are separated by commas."""
         for name, now in self.running.items():
             yield [name.topic, str(name.partition), *map(joined, (now.replicas, now.adding, now.removing))]
 
 
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
-    """Read the running moves and their runs. Without running moves, kquota does not read the record.
+    """Return the running moves, with notes about their runs. If the record cannot be read, the answer has a warning.
 
-    If the record cannot be read, the answer has a warning. Raises Unreachable if the cluster does not answer.
+    Raises Unreachable if the cluster does not answer.
     """
     notes = []
     open_runs: Sequence[Run] = ()

@@ -63,7 +63,6 @@ def of_missing(what: Cancellable) -> Iterator[str]:
 
 
 def _verify(plan: Path | None) -> str:
-    """Return the step that verifies the plan, with the whole command if the file of the plan can be read again."""
     if (file := readable_again(plan)) is None:
         return "Run --verify"
     return f"Run {suggested(f'reassign-partitions --verify --reassignment-json-file {shlex.quote(file)}')}"
@@ -105,7 +104,6 @@ def in_place(found: Verification, *, undoing: bool) -> str:
 
 
 def _only_log_dirs(found: Verification) -> bool:
-    """True if every partition has the wanted replicas, but some of them are not in their wanted log dir."""
     in_place = all(status.progress is Progress.DONE for status in found.statuses)
     return in_place and any(status.progress is not Progress.DONE for status in found.log_dirs)
 
@@ -167,7 +165,6 @@ def of_verification(
 
 
 def _ended(run: Run) -> str:
-    """Return the end of a run whose partitions have their previous replicas again, as text with a verb."""
     if run.course.verdict == Progress.DONE.value and not run.aborting:
         return "was done, but a later move has moved partitions back"
     return "was undone, cancelled or refused"
@@ -176,9 +173,7 @@ def _ended(run: Run) -> str:
 def _of_moving(
     found: Verification, count: str, plan: Path | None, *, again: str, undoing: bool, preserved: bool
 ) -> Iterator[str]:
-    """Yield the next step while partitions move. `count` is the result of `in_place`. The other parameters are those of
-    `of_verification`.
-    """
+    """`count` is the result of `in_place`, and the other parameters are those of `of_verification`."""
     back = "it then restores the throttle"
     if found.run is not None and not found.run.taken:
         back = "it then ends the run"
@@ -199,7 +194,6 @@ def _of_moving(
 
 
 def _of_leaders(names: Sequence[TopicPartition], plan: Path | None) -> Iterator[str]:
-    """Yield a note about partitions whose leader is not the preferred one, if any, with the command that elects it."""
     if not names:
         return
     one = len(names) == 1
@@ -211,10 +205,11 @@ def _of_leaders(names: Sequence[TopicPartition], plan: Path | None) -> Iterator[
 
 
 def election(names: Sequence[TopicPartition], plan: Path | None, batch: int = ELECTION_BATCH) -> str:
-    """Return the command that elects the preferred leaders of these partitions, in batches of at most `batch`.
+    """Return the command that elects the preferred leaders of these partitions.
 
-    The command for one partition names the partition. The command for more partitions reads `plan`, the file that names
-    them. Without a file that can be read again (not a pipe), it elects the preferred leaders of the whole cluster.
+    The command for one partition names the partition. The command for more partitions works in batches of at most
+    `batch`, and reads `plan`, the file that names them. Without a file that can be read again (not a pipe), it elects
+    the preferred leaders of the whole cluster.
     """
     rest = f"--all-topic-partitions --batch {batch}"
     if len(names) == 1:
@@ -252,7 +247,6 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
 
 
 def _of_others(found: Verification) -> Iterator[str]:
-    """Yield notes about settings of this run that other clients removed, and about the effect of `--clear-all`."""
     if found.lost and found.run is not None:
         more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (

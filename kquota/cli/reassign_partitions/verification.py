@@ -29,8 +29,8 @@ def run(
     """Report the state of the plan. Restore the throttles of moves that have ended, unless `--preserve-throttles` is
     given.
 
-    Without `plan`, read the plan of the options. If a run of the plan is recorded, also record the readings of `watch`.
-    The exit code is as for `verified`.
+    Without `plan`, read the plan of the options. If the check finds an open run of the plan, it also records the
+    readings of `watch`. The exit code is as for `verified`.
 
     Raises Invalid for an invalid plan, and for `--preserve-throttles` together with `--clear-all`. Raises Busy if the
     check needs the lock and another kquota holds the lock. Raises Unreachable if the cluster does not answer.

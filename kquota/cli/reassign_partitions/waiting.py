@@ -22,8 +22,8 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     """Yield the answer of `--execute`, the answers of `move watch`, and the answer of `--verify`, which restores the
     throttle. After a dry run, or if a move between log dirs did not start, yield only the first answer.
 
-    The plan is read only once, because it may come from a pipe or stdin. The commands in findings name the plan only if
-    it is a file. Raises the errors of `execution.run`, `readings` and `verification.run`.
+    The plan is read only once, because it may come from a pipe or stdin. Raises the errors of `execution.run`,
+    `readings` and `verification.run`.
     """
     plan, file = plan_option.plan(at, options), options.reassignment_json_file
     started = execution.run(at, options, plan)

@@ -77,9 +77,7 @@ def share(options: ShareOptions) -> RecordShared:
 
 
 def _condition(found: Condition | None) -> JsonObject | None:
-    """Return the JSON of the record's state, or None if the topic does not exist.
-
-    `writer` and the values after it are null if the record cannot be used. `writer` is also null if no command is
+    """`writer` and the values after it are null if the record cannot be used. `writer` is also null if no command is
     writing.
     """
     if found is None:
@@ -184,7 +182,6 @@ class RecordUnshared(Answer):
 
 
 def _asked(topic: str, removal: Removal) -> tuple[str, str]:
-    """Return a line about what kquota deletes or removes, and the question for the confirmation."""
     if removal.topic:
         others = f"Other hosts that have used it refuse to write until {suggested('record unshare')} runs there"
         return f"kquota deletes topic {topic}. {others}", "delete the topic?"

@@ -15,9 +15,7 @@ from kquota.sandbox.cluster import Sandbox
 
 
 def _sandbox(found: Sandbox) -> JsonObject:
-    """Return a sandbox and its addresses. `kafka` and `bootstrap` are null without brokers, `zookeeper` is null without
-    ZooKeeper, and `metrics` is null without exporters.
-    """
+    """`kafka` and `bootstrap` are null without brokers, `zookeeper` without ZooKeeper, `metrics` without exporters."""
     return {
         "name": found.name,
         "kafka": found.kafka,
@@ -31,7 +29,7 @@ def _sandbox(found: Sandbox) -> JsonObject:
 
 
 def _servers(found: Sandbox) -> Iterator[JsonObject]:
-    """Yield ZooKeeper and the brokers. `pid` is null if the server is not running."""
+    """`pid` is null if the server is not running."""
     if (keeper := found.keeper) is not None:
         yield {"server": "zookeeper", "port": found.zookeeper_port, "pid": keeper.pid, "log": str(keeper.log)}
     for broker in found.brokers:

@@ -63,8 +63,8 @@ class DescribedTopic(NamedTuple):
 
 
 def _partition(p: Partition) -> JsonObject:
-    """Return a partition. `leader` is null if it has no leader. `elr` and `last_known_elr` are null unless every broker
-    runs Kafka 4.0 or newer, because older brokers do not report them.
+    """`elr` and `last_known_elr` are null unless every broker runs Kafka 4.0 or newer, because older brokers do not
+    report them.
     """
     return {
         "partition": p.number,
@@ -79,7 +79,6 @@ def _partition(p: Partition) -> JsonObject:
 
 
 def _line(topic: str, p: Partition) -> str:
-    """Return the line of a partition in kafka-topics --describe."""
     leader = "none" if p.leader is None else p.leader
     moving = f"\tAdding Replicas: {joined(p.adding)}\tRemoving Replicas: {joined(p.removing)}"
     elr, last_known = ("N/A" if ids is None else joined(ids) for ids in (p.elr, p.last_known_elr))
@@ -165,10 +164,7 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Return the topic with the id of --topic-id, or all topics without this option.
-
-    Without --if-exists, raises Refused for an unknown id. Kafka's tool shows all topics instead.
-    """
+    """Kafka's tool shows all topics for an unknown id."""
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]
@@ -206,7 +202,6 @@ def _overrides(entries: Iterable[Entry]) -> Mapping[str, str]:
 def _with_partitions_in_reports(
     found: Iterable[Topic], entries: Mapping[str, Sequence[Entry]], options: TopicsOptions
 ) -> Iterator[Topic]:
-    """Yield the topics that have partitions in a requested report, with only these partitions."""
     for topic in found:
         of_topic = entries.get(topic.name, ())
         least = next((int(e.value) for e in of_topic if e.key == MIN_IN_SYNC and e.value), None)

@@ -80,11 +80,7 @@ def _would(one: Mutation, asked: str) -> str:
 
 
 def _topics(outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
-    """Return the topics for JSON. `valid` is True if the controller only validated the request.
-
-    `mutations` is the number of mutations that a quota counts for the topic. `error` is null without an error, and
-    `throttle_time_ms` is null unless the quota rejected the topic. The topics in `there` have only a name and a result.
-    """
+    """`valid` is True if the controller only validated the request."""
     unchanged: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in there]
     return unchanged + [
         {
@@ -105,8 +101,6 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Iterator[str]:
     """Yield a line for the topics in each state at the interrupt, then a line for each failed topic. The topics in
     `there` need no change.
-
-    With these lines, you can decide whether to repeat the command with --if-not-exists or --if-exists.
     """
     for fate, words in {
         Fate.ALREADY: "unchanged",
@@ -156,11 +150,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return ` with ` and the option that a second run of the command needs, or an empty text if it needs none.
-
-    Without the option, the second run refuses every topic that the first one has created or deleted. --alter and
-    --validate-only need no option.
-    """
+    """Without the option, the second run of the command refuses every topic that the first one created or deleted."""
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""
     if options.create and not options.if_not_exists:
@@ -169,7 +159,7 @@ def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> st
 
 
 def _describe_command(names: Sequence[str]) -> str:
-    """Return the command that shows these topics. A missing topic must not hide the others, so --if-exists skips it."""
+    """A missing topic must not hide the others, so --if-exists skips it."""
     skip = " --if-exists" if len(names) > 1 else ""
     named = "".join(f" --topic {shlex.quote(name)}" for name in names)
     return suggested(f"topics --describe{skip}{named}")

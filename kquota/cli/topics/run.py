@@ -75,10 +75,6 @@ def _action(options: TopicsOptions) -> str:
 
 
 def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[ChangedTopics]:
-    """Check all topics, send them, and retry rejected topics until --timeout expires.
-
-    An interrupted command also yields its answer.
-    """
     seconds = None if options.timeout is None else duration(options.timeout, "--timeout")
     filed = [] if options.from_file is None else topics_in(options.from_file)
     text = options.replica_assignment
@@ -146,11 +142,7 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions.
-
-    Raises Invalid for a topic without a number of partitions. Raises Refused for a topic with two different numbers,
-    because Kafka cannot remove partitions afterwards.
-    """
+    """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions."""
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
@@ -185,10 +177,7 @@ def _config(text: str) -> tuple[str, str]:
 
 
 def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
-    """Return the creations to send, and the names of the topics that already exist.
-
-    Raises Refused, before anything is sent, if a topic exists and --if-not-exists is not given.
-    """
+    """Return the creations to send, and the names of the topics that already exist."""
     names = {one.topic for one in creations}
     there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
     if there and not options.if_not_exists:
@@ -203,10 +192,7 @@ def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) 
 def _standing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
-    """Return the changes to send, and the names of the topics that need no change.
-
-    Raises Refused or Invalid, before anything is sent, if a change is impossible.
-    """
+    """Return the changes to send, and the names of the topics that need no change."""
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []
     must_match(options.topic, found, options.if_exists)

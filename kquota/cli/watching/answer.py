@@ -150,7 +150,6 @@ class MovesWatched(Answer):
             yield from _wrapped(f"SumReplicaLag (offsets): {lags}")
 
     def _name(self, move: WatchedMoveView) -> str:
-        """Return the name of the run or the plan, or a phrase if neither is known."""
         if move.run is not None:
             return f"run {move.run}"
         return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
@@ -177,7 +176,6 @@ def _drift(seconds: float | None) -> str:
 
 
 def _limit(to: DestinationView) -> str:
-    """Return the throttle rate as text: `none` if no throttle limits the copies, and `unknown` if this is unknown."""
     if to.throttled is None:
         return UNKNOWN
     return "none" if to.throttle is None else human_rate(to.throttle)
@@ -225,9 +223,7 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
-    """Return the run and the plan's file, with which suggested commands select the move of a symptom.
-
-    `going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
+    """`going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
     `run` belongs to one of these moves, so its run is known only if there is exactly one.
     """
     only = going[0] if len(going) == 1 else None

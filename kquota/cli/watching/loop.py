@@ -66,9 +66,6 @@ def readings(
 
 
 def _look(watch: Looking, once: bool) -> Observed | None:
-    """Return a reading. If the cluster does not answer, print a warning and return None, or with `once` raise
-    Unreachable.
-    """
     try:
         return watch.look()
     except Unreachable as error:

@@ -91,7 +91,6 @@ _NAMES: Mapping[type[Symptom], str] = {
 
 
 def _what(symptom: Symptom) -> str:
-    """Return the problem with its values, without the next step."""
     match symptom:
         case StarvedCopies():
             return _starved(symptom)
@@ -139,7 +138,6 @@ def _what(symptom: Symptom) -> str:
 
 
 def _do(symptom: Symptom, named: MoveNamed) -> str:
-    """Return the next step: a command, and its purpose."""
     match symptom:
         case StarvedCopies():
             return _raise(symptom, named)
@@ -214,11 +212,7 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Return a command that doubles the rate, or sets twice the sum of follower traffic and writes if that is higher.
-
-    The new rate is rounded to two significant digits, and then up to a whole number of at least 1. Without a run,
-    return the command that shows the throttles and their runs, because another run may hold the rate.
-    """
+    """Without a run, the command only shows the throttles, because another run may hold the rate."""
     if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
@@ -227,10 +221,6 @@ def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
 
 
 def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
-    """Return the command that raises the log dir throttle to ten times its rate, but at least to `_LOG_DIR_RATE`.
-
-    The command sets the throttle for the plan of the move, or for the broker if the move is unknown.
-    """
     rate = exact_rate(ByteRate(max(_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
     if named == MoveNamed(run=None, plan=None):
         command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")

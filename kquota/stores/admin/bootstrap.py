@@ -130,5 +130,4 @@ def phrase(error: BaseException) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """Return the message of the error without the name of its class."""
     return ": ".join(str(argument) for argument in error.args)

@@ -23,10 +23,6 @@ class WireSight:
         self._wire = wire
 
     def behind(self, wanted: Mapping[str, int]) -> int:
-        """Return the number of brokers that do not show the wanted topics, including brokers that do not answer.
-
-        `wanted` has the number of partitions of each topic, or 0 for a deleted topic.
-        """
         answers = self._wire.ask_each(dict.fromkeys(self._wire.brokers(), metadata_request(wanted)))
         return sum(isinstance(a, KquotaError) or not _shows(a, wanted) for a in answers.values())
 
@@ -50,8 +46,7 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
     """Return True if each topic has the wanted number of partitions with a leader in the broker's answer.
 
-    The number 0 means a deleted topic, which the broker must not know. It is not enough to count the leaders of such a
-    topic, because a broker can still list a deleted topic without leaders.
+    The number 0 means a deleted topic, which the broker must not know. A broker can still list it without leaders.
     """
     topics = {topic.name: topic for topic in answer.topics}
     return all(
@@ -61,7 +56,6 @@ def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
 
 
 def _led(topic: Any) -> int:
-    """Return the number of partitions that have a leader and no error, or 0 if the topic has an error."""
     if topic.error_code:
         return 0
     return sum(partition.leader_id >= 0 and not partition.error_code for partition in topic.partitions or ())

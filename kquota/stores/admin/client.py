@@ -1,9 +1,7 @@
-"""kafka-python's client with changes: it waits for throttle times, connects again, and lets signals interrupt its loop.
+"""kafka-python's client, which also waits for throttle times (KIP-219), connects again, and lets signals interrupt it.
 
-Waiting is the client side of KIP-219: kquota sends nothing to a broker until the throttle time of the broker is over.
-kafka-python pauses a connection only if kafka-python already knows the broker's release, so the first answer of the
-first connection pauses nothing. kafka-python also forgets the throttle time when a connection ends. After the
-bootstrap, kafka-python does not connect again if a broker closes a new connection, for example because of a limit
+kafka-python forgets the throttle time when a connection ends, and ignores it in the first answer of the first
+connection. After the bootstrap, it does not connect again if a broker closes a new connection, for example at a limit
 (KIP-612).
 """
 
@@ -151,10 +149,8 @@ _Received: TypeAlias = tuple[bytes, Exception | None]
 
 
 def _last_words_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
-    """Return a receiver that delivers the last data before the end of the connection.
-
-    kafka-python drops data that arrives together with the end. This data is usually the broker's reason for refusing a
-    login.
+    """Deliver the last data before the end of the connection. kafka-python drops it, although it is usually the
+    broker's reason for refusing a login.
     """
     ended: list[Exception] = []
 

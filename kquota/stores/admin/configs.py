@@ -79,7 +79,6 @@ class WireConfigs:
         return sorted(self._groups() if kind == GROUPS else self._listed(kind, oldest=0))
 
     def _groups(self) -> set[str]:
-        """Return the ids of all groups: those that have configs, and those that a coordinator lists."""
         found = self._listed(GROUPS, oldest=1)
         for broker, answer in self._wire.ask_each(dict.fromkeys(self._wire.brokers(), ListGroupsRequest())).items():
             if isinstance(answer, KquotaError):
@@ -89,9 +88,7 @@ class WireConfigs:
         return found
 
     def _listed(self, kind: ResourceKind, *, oldest: int) -> set[str]:
-        """Return the names of the resources that have configs. `oldest` is the first version of the request that
-        supports `kind`.
-        """
+        """`oldest` is the first version of the request that supports `kind`."""
         asked = ListConfigResourcesRequest(resource_types=[code_of(kind)], min_version=oldest)
         try:
             answer = self._wire.ask(asked)
@@ -101,7 +98,6 @@ class WireConfigs:
         return {resource.resource_name for resource in answer.config_resources}
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        """Return the configs of the resources. Dead brokers and missing topics are left out."""
         found: dict[Resource, tuple[Entry, ...]] = {}
         for those in _rounds(resources):
             for resource, answer in self._described(dict.fromkeys(those), synonyms=True):
@@ -115,9 +111,7 @@ class WireConfigs:
         return {resource: found[resource] for resource in resources if resource in found}
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Send incremental changes, so that the brokers change only the given keys.
-
-        First checks that there is an active controller, unless all changes are of log levels. Raises Unreachable if
+        """Check first that there is an active controller, unless all changes are of log levels. Raises Unreachable if
         there is none, and Busy if another kquota has taken over the lock.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
@@ -141,13 +135,11 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with its answer or error. Dead brokers are left out. For each resource, `asked` has the
-        keys to read, or None for all keys.
+        """Yield each resource with its answer or error, without dead brokers. `asked` has the keys to read, or None for
+        all keys.
 
         If the broker that is asked for shared resources, such as topics, does not answer, kquota asks the next broker.
-        As long as there is a next broker, kquota waits only `HUNG_SECONDS` for each of the first `READERS` brokers,
-        unless it also reads configs that only one broker has. Raises Unreachable if no broker is left to ask for shared
-        resources.
+        Raises Unreachable if no broker is left to ask for them.
         """
         has_others = len(self._readers()) > 1 and len(self._silent) < READERS
         short = has_others and not any(resource.of_broker for resource in asked)
@@ -169,7 +161,7 @@ class WireConfigs:
     def _altered(
         self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
     ) -> dict[Resource, Any | KquotaError]:
-        """Write, and return the answer or the error for each resource. Dead brokers are left out."""
+        """Dead brokers are missing from the result."""
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -187,9 +179,6 @@ class WireConfigs:
         return found
 
     def _by_broker(self, resources: Iterable[Resource]) -> dict[BrokerId, list[Resource]]:
-        """Group the resources by the broker to ask. Dead brokers are left out. Raises Unreachable if no broker is left
-        to ask for shared resources.
-        """
         alive = self._wire.brokers()
         reader = next(iter(self._readers()), None)
         sent: dict[BrokerId, list[Resource]] = {}
@@ -259,7 +248,7 @@ def _operations(change: ConfigChange) -> dict[str, ConfigOperation]:
 
 
 def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaError | None:
-    """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
+    """`answer` is None for a dead broker."""
     resource = change.resource
     if answer is None:
         what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
@@ -284,7 +273,6 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
 
 
 def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
-    """Return the end of an error message about a change that may have been written."""
     step: NextStep | StepFor = NextStep.SHOW_BROKER_DEFAULTS
     if resource.name is not DEFAULT:
         step = StepFor(_SHOW[resource.kind], str(resource.name))
@@ -292,9 +280,7 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
-    """Return one error for the `errors` of `resources`. For several resources, this is Incomplete if any of them was or
-    may have been written, and otherwise Refused.
-    """
+    """For several resources, this is Incomplete if any of them was or may have been written, and otherwise Refused."""
     if len(resources) == 1:
         return errors[resources[0]]
     first, *others = {str(error): error for error in errors.values()}.values()

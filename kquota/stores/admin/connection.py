@@ -168,12 +168,11 @@ class Wire:
         return tuple(self._manager.broker_version)
 
     def oldest(self, *, unanswered: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Return the oldest release of the live brokers. Releases can differ during a rolling upgrade.
+        """Return the oldest release of the live brokers, because releases can differ during a rolling upgrade.
 
-        kquota asks each broker only once, and asks new brokers at the next call. A broker that did not answer counts as
-        `unanswered`. If `unanswered` is None, this broker is left out. If the cluster has finalized a
-        `metadata.version` of 4.0 or later (KIP-584), no broker can be older. kquota then asks no other broker, and
-        returns (4, 0), even if all brokers are newer. May raise the same errors as `ask`.
+        A broker that did not answer is not asked again, and counts as `unanswered`, or is left out if `unanswered` is
+        None. If the cluster has finalized a `metadata.version` of 4.0 or later (KIP-584), no broker can be older, and
+        the result is (4, 0), even if all brokers are newer. May raise the same errors as `ask`.
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
@@ -370,7 +369,6 @@ def kafka_error(code: int, message: str | None) -> str:
 
 
 def _metadata_version(answer: Any) -> int:
-    """Return the level of `metadata.version` that the cluster has finalized, or 0 if it has finalized none."""
     return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 
 

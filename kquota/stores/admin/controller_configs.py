@@ -43,7 +43,6 @@ class ControllerConfigs(WireConfigs):
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id that the controllers report."""
         return self._wire.cluster_id
 
     @property
@@ -87,8 +86,6 @@ class ControllerConfigs(WireConfigs):
         return {resource: results[on_the_wire(resource)] for resource in operations}
 
     def _readers(self) -> list[BrokerId]:
-        """Return the active controller, which is the only one that answers for shared resources. The list is empty if
-        the active controller is unknown or has not answered.
-        """
+        """Return the active controller, which is the only one that answers for shared resources."""
         active = self._wire.controller
         return [] if active is None or active in self._silent else [active]

@@ -1,4 +1,4 @@
-"""Finds the controllers of a KRaft cluster (KIP-853), and connects to the active one (KIP-919).
+"""The controllers of a KRaft cluster (KIP-853), and connections to the active one (KIP-919).
 
 Controllers accept config changes for every broker, including dead ones. They do not answer Metadata requests, so kquota
 sends them DescribeCluster instead.
@@ -39,12 +39,11 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
     """kafka-python's metadata, with the controllers instead of the brokers."""
 
     def metadata_request(self) -> Any:
-        """Return a request for the controllers instead of the brokers."""
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """Update the metadata, as ClusterMetadata does. Raises KafkaError for an error in the answer, and for an answer
-        without an active controller, so that kafka-python asks again.
+        """Raise KafkaError for an error in the answer, and for an answer without an active controller, so that
+        kafka-python asks again.
         """
         error: Exception | None = None
         if metadata.error_code:
@@ -164,7 +163,6 @@ def _configured(wire: Wire) -> list[str]:
 
 
 def _as_metadata(answer: Any) -> Any:
-    """Return a DescribeCluster answer as kafka-python's metadata."""
     node, version = MetadataResponse.MetadataResponseBroker, _METADATA_VERSION
     return MetadataResponse(
         brokers=[node(one.broker_id, one.host, one.port, one.rack, version=version) for one in answer.brokers],

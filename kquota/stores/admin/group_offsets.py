@@ -22,12 +22,9 @@ MOST_GROUPS: Final = 200
 MOST_PARTITIONS: Final = 10_000
 """A reading has at most this many offsets, because decoding them delays kquota's own writes."""
 _LISTED_SECONDS: Final = 60.0
-"""The time in seconds after which kquota looks up the groups and leaders again."""
+"""After this many seconds, or earlier after a failure, kquota looks up the groups and leaders again."""
 _SECONDS: Final = 8.0
-"""The time limit in seconds for listing the groups and reading their commits, and again for reading the ends. Throttle
-time, and reading the metadata of brokers and leaders, can extend it. ListGroups takes at most `HUNG_SECONDS`, so that a
-broker that hangs leaves time for the commits.
-"""
+"""The time limit in seconds for listing the groups and reading their commits, and again for reading the ends."""
 _LONGEST_GAP: Final = 5.0
 """The maximum time in seconds for reading commits and ends. After a longer time, the two do not fit together,
 so the reading has no groups.
@@ -54,8 +51,8 @@ class WireGroups:
         self._wire = wire
         self._coordinators: Mapping[str, BrokerId] = {}
         self._left_out: set[str] = set()
-        """Groups that this user may not describe, and groups that did not fit into the `MOST_PARTITIONS` offsets of a
-        reading. kquota does not read the offsets of these groups again.
+        """Groups that are never read again, because this user may not describe them or they did not fit into
+        `MOST_PARTITIONS`.
         """
         self._leaders: Mapping[TopicPartition, BrokerId] = {}
         self._topics = topic_states()
@@ -63,9 +60,7 @@ class WireGroups:
         self._unlisted: frozenset[BrokerId] = frozenset()
         """The brokers that did not list their groups when kquota last asked them."""
         self._silent: set[BrokerId] = set()
-        """The brokers that did not answer when kquota last listed the groups. kquota asks them again when it next lists
-        the groups.
-        """
+        """The brokers that did not answer when kquota last listed the groups."""
 
     def read(self) -> OffsetsReading:
         give_up = time.monotonic() + _SECONDS
@@ -109,10 +104,7 @@ class WireGroups:
         self._unlisted = frozenset(unlisted)
 
     def _committed(self, give_up: float) -> dict[str, dict[TopicPartition, int]]:
-        """Return the committed offsets of as many groups as `MOST_GROUPS`, `MOST_PARTITIONS` and `give_up` allow.
-
-        kquota sends each broker one request at a time. A group whose request fails is left out.
-        """
+        """Return the committed offsets of as many groups as `MOST_GROUPS`, `MOST_PARTITIONS` and `give_up` allow."""
         found: dict[str, dict[TopicPartition, int]] = {}
         silent = set(self._silent)
         left = MOST_PARTITIONS
@@ -177,7 +169,6 @@ def _offsets_of(group: str) -> Any:
 
 
 def _offsets(answer: Any) -> dict[TopicPartition, int]:
-    """Return the committed offsets in an OffsetFetch answer. Leave out partitions with an error or no offset."""
     return {
         TopicPartition(topic.name, one.partition_index): one.committed_offset
         for topic in answer.topics

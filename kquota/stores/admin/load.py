@@ -31,7 +31,6 @@ _LEAST_FILLED: Final = 2_000
 _FRAMING: Final = 70
 """The bytes of a batch in addition to its only record. A quota also counts these bytes."""
 _AROUND: Final = _FRAMING + 10
-"""`_FRAMING` plus a reserve of a few bytes."""
 _AHEAD_SECONDS: Final = 0.5
 _FILL_SECONDS: Final = 1.0
 _MOST_FILL: Final = 16_000_000
@@ -69,9 +68,7 @@ class RdkafkaClient:
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute, and Refused like
-        `produce`.
-        """
+        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
@@ -116,10 +113,6 @@ class RdkafkaClient:
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
         """Write records of `record` bytes until the meter ends or, with `most`, until each partition has this many
         bytes.
-
-        Raises Refused if the client has sent more than the load's `most_bytes`, or brokers reject the client. Raises
-        Unreachable for the other errors of `_FATAL`, for a record that times out and, with `most`, if the meter ends
-        first.
         """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)

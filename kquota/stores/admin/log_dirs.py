@@ -46,10 +46,7 @@ class WireLogDirs:
         return {broker.id: broker.rack for broker in self._wire.brokers().values()}
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
-        """Request all topics and filter the answers, because a request for one topic must list its partitions.
-
-        If `topics` is empty, request no topic.
-        """
+        """Request all topics and filter the answers, because a request for one topic must list its partitions."""
         wanted: list[Any] | None = None if topics is None or topics else []
         racks, names = self.brokers(), _Names()
         found = []
@@ -108,10 +105,6 @@ class WireLogDirs:
     def _list_offsets(
         self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
     ) -> dict[BrokerId, Offsets]:
-        """Return the offsets for this timestamp, by broker. A broker without partitions in `held` has no offsets.
-
-        Raises Unreachable or Refused if one of the brokers does not answer or does not support the request.
-        """
         asked = {broker: ListOffsetsRequest.of(those, timestamp, replica_id) for broker, those in held.items() if those}
         found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
         return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
@@ -148,7 +141,6 @@ def _by_broker(
 
 
 def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    """Return the partitions that each of these brokers leads, by topic."""
     found: dict[BrokerId, defaultdict[str, list[int]]] = {broker: defaultdict(list) for broker in brokers}
     for topic, of_topic in states.items():
         for number, state in of_topic.items():
@@ -164,7 +156,6 @@ class _Names(defaultdict[str, dict[int, TopicPartition]]):
         super().__init__(dict)
 
     def of(self, topic: str, number: int) -> TopicPartition:
-        """Return the shared object of this partition."""
         of_topic = self[topic]
         found = of_topic.get(number)
         if found is None:

@@ -49,7 +49,6 @@ class WireMoves(WireSettings):
         must_hold: Callable[[], None] = lambda: None,
         controllers: Callable[[], ControllerConfigs] | None = None,
     ) -> None:
-        """The arguments are the same as for WireSettings."""
         super().__init__(wire, must_hold, controllers)
         self._moving = moving_topics()
         self._states = topic_states()
@@ -81,12 +80,10 @@ class WireMoves(WireSettings):
         )
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """Submit the moves with one request, after cancelling some running moves if necessary. A move is not submitted
-        if its cancellation was refused. On a ZooKeeper cluster, only the controller accepts these requests.
+        """Submit the targets, after cancelling the running moves whose replicas the controller would keep.
 
         A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
-        replicas if the new target removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both
-        lists forever. kquota therefore first cancels such a running move with a separate request.
+        replicas if it removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both lists forever.
         """
         running = moving(self._wire)
         replaced = [
@@ -136,10 +133,7 @@ class _JoinedTopic(NamedTuple):
 def _joined(
     described: Mapping[TopicPartition, PartitionReplicas], moves: Mapping[TopicPartition, PartitionReplicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the partitions from the metadata, with the replicas of their running moves.
-
-    The moves are read before the metadata, so a move that ended in between still counts as running.
-    """
+    """A move that ends between the two reads still counts as running, because the moves are read first."""
     return {
         name: now
         if (move := moves.get(name)) is None
@@ -151,9 +145,5 @@ def _joined(
 
 
 def _would_keep(move: PartitionReplicas, target: Replicas) -> bool:
-    """Return True if the controller would keep the adding or removing replicas of the running move.
-
-    The controller keeps the adding replicas if `target` adds none, and the removing replicas if `target` removes none.
-    """
     adds, removes = set(target) - set(move.before), set(move.replicas) - set(target)
     return bool((move.adding and not adds) or (move.removing and not removes))

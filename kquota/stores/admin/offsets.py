@@ -65,9 +65,7 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
     def of(
         cls, partitions: Mapping[str, Sequence[int]], timestamp: int, replica_id: int, *, committed: bool = False
     ) -> Self:
-        """Return a request for these partitions of each topic. The other arguments are the same as for the
-        constructor.
-        """
+        """Return a request for these partitions of each topic."""
         topics = [offsets_of(topic, those, timestamp) for topic, those in partitions.items()]
         return cls(topics, timestamp, replica_id, committed=committed)
 

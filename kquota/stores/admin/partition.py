@@ -124,10 +124,7 @@ class Produced:
 
 
 def leader(topic: Any) -> BrokerId | None:
-    """Return the leader of the first partition in the metadata of a topic, or None if the partition has no leader.
-
-    Also returns None for a topic without partitions.
-    """
+    """Return the leader of the first partition in a topic's metadata, or None without a leader or a partition."""
     found = topic.partitions[0].leader_id if topic.partitions else -1
     return None if found < 0 else BrokerId(found)
 
@@ -189,10 +186,7 @@ class PartitionLog:
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again.
-
-        Raises the errors of `ask` except Unreachable, and the errors of `_look_again`.
-        """
+        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again."""
         while True:
             reason = _NO_LEADER
             if self._leader is not None:
@@ -264,10 +258,6 @@ class PartitionLog:
         )
 
     def _look_again(self, reason: str, deadline: Deadline) -> None:
-        """Wait a moment, and ask one broker for the leader. Returns without an error if the broker does not answer.
-
-        Raises Unreachable with `reason` at the deadline. Raises Refused and Forbidden like `_look`.
-        """
         time.sleep(_PAUSE_SECONDS)
         if deadline.over:
             seconds = f"{deadline.seconds:.0f} s"
@@ -279,11 +269,7 @@ class PartitionLog:
             return
 
     def _look(self, broker: BrokerId | None, deadline: Deadline) -> None:
-        """Read the leader from the metadata of `broker`, or of any broker (None), and verify the topic's id.
-
-        Raises Unreachable if there is no answer or the throttle time is too long, Forbidden if this user may not see
-        the topic, and Refused if the topic was deleted or created again.
-        """
+        """Read the leader from the metadata of `broker`, or of any broker (None), and verify the topic's id."""
         answer = self._wire.metadata([self.name], broker, deadline.request(broker))
         (found,) = answer.topics
         if found.error_code == FORBIDDEN:

@@ -51,15 +51,10 @@ class WireQuotas:
         return self._described(DescribeClientQuotasRequest(components=components, strict=True))
 
     def everything(self) -> Mapping[Entity, Limits]:
-        """Return all limits, read with one request."""
         return self._described(DescribeClientQuotasRequest(components=[], strict=False))
 
     def users(self, name: Name | Every) -> tuple[Mapping[Entity, Limits], Scram]:
-        """Return the limits and the SCRAM credentials. The default user has no credentials.
-
-        Before Kafka 2.7, the credentials are left out. Credentials that the broker does not return because of an error
-        are also left out, with a note to `unreadable`.
-        """
+        """Return the limits and, since Kafka 2.7, the SCRAM credentials. The default user has no credentials."""
         return self.describe(Filter(user=name)), {} if name is DEFAULT else self._scram(name)
 
     def must_accept_credentials(self) -> None:

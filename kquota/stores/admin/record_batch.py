@@ -115,7 +115,6 @@ def _batch(data: memoryview) -> Batch:
 
 
 def _items(batch: Any) -> tuple[tuple[Item, ...], bytes | None]:
-    """Return the items of a batch and its nonce, or no items and None if kafka-python cannot read the batch."""
     try:
         records = list(batch)
     except _UNREADABLE:

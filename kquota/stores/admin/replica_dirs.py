@@ -22,7 +22,7 @@ _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 
 
 class WireReplicaDirs:
-    """The log dirs of replicas. kquota asks each broker for its own replicas. Implements `ReplicaDirs`."""
+    """The log dirs of replicas. Implements `ReplicaDirs`."""
 
     def __init__(self, wire: Wire, must_hold: Callable[[], None] = lambda: None) -> None:
         """`must_hold` is called just before each write, and raises Busy if another kquota has taken over the lock."""

@@ -33,9 +33,8 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
 
 _SECONDS: Final = 6.0
-"""The time limit of each request in seconds. The limit is short, so that a watch with its usual interval of 5 s needs
-at most 15 s to report that a broker does not answer. The 15 s include a wait of `HUNG_SECONDS` for the same broker in a
-read of running moves.
+"""The time limit of each request in seconds. It is short, so that a watch with its usual interval of 5 s needs at most
+15 s to report that a broker does not answer.
 """
 _DENIED: Final = 31
 """CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
@@ -49,7 +48,7 @@ _SPACE: Final = struct.Struct(">qq")
 
 
 class WireReplicaLogs:
-    """The logs of replicas. kquota asks each broker only for its own replicas. Implements `LogReader`."""
+    """The logs of replicas. Implements `LogReader`."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -79,10 +78,7 @@ class WireReplicaLogs:
     def _read_ends(
         self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
     ) -> dict[BrokerId, Offsets]:
-        """Return the log end offsets of each broker in `brokers` that is not in `silent`.
-
-        Adds a broker without an answer to `silent`, with the reason.
-        """
+        """Add each broker that does not answer to `silent`, with the reason."""
         asked = {
             broker: ListOffsetsRequest(topics, LATEST, DEBUGGING_REPLICA)
             for broker, topics in self._ends.encoded(wanted).items()
@@ -110,7 +106,6 @@ class _Requests:
         self._known: dict[str, tuple[WantedLogs, Mapping[BrokerId, bytes]]] = {}
 
     def encoded(self, wanted: Sequence[WantedLogs]) -> dict[BrokerId, list[bytes]]:
-        """Return the encoded topics of the request to each broker, sorted by broker."""
         before, self._known = self._known, {}
         found: defaultdict[BrokerId, list[bytes]] = defaultdict(list)
         for one in wanted:
@@ -202,7 +197,6 @@ def sizes_of(topic: str, partitions: Sequence[int]) -> bytes:
 
 
 def _log_dir(data: bytes, at: int, *, with_space: bool) -> tuple[LogDirSizes, int]:
-    """Return the log dir at this position, and the position after it."""
     (error,) = INT16.unpack_from(data, at)
     path, at = read_text(data, at + INT16.size)
     topics, at = _ENTRIES.read(data, at)

@@ -127,11 +127,10 @@ def ask_controller(
 ) -> Any:
     """Return the answer of the current controller. On KRaft, any broker forwards the request.
 
-    A broker that is not the controller changes nothing. kquota then refreshes `wire`, and sends the request to the
-    `wire.controller` of the new metadata. kquota does the same if the request could not be sent. After 10 s, kquota
-    returns the last answer, even with `NOT_CONTROLLER`, or raises the last error. `results` returns the parts of an
-    answer that have an error code. `seconds` limits each attempt as in `Wire.ask`, because a broker that finds no
-    controller holds the request. Raises the same errors as `Wire.ask`.
+    Retries with new metadata, for up to 10 s, if the request could not be sent, or if the answer has `NOT_CONTROLLER`,
+    after which nothing has changed. Then returns the last answer, even with `NOT_CONTROLLER`, or raises the last error.
+    `results` returns the parts of an answer that have an error code. `seconds` limits each attempt as in `Wire.ask`,
+    because a broker that finds no controller holds the request. Raises the same errors as `Wire.ask`.
     """
     give_up = time.monotonic() + CONNECT_SECONDS
     while True:
@@ -148,7 +147,6 @@ def ask_controller(
 
 
 def _topic(data: bytes, at: int, _version: int) -> tuple[RunningTopic, int]:
-    """Return the topic at this position, and the position after it."""
     name, at = read_text(data, at)
     count, at = compact(data, at)
     found = {}

@@ -40,7 +40,6 @@ def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
 
 
 def _answered(wire: Wire, request: Any, user: str) -> Any:
-    """Return the answer. If the change may have been written, the message of Unreachable says so."""
     try:
         return ask_controller(wire, request, results=lambda answer: answer.results)
     except Unreachable as error:
@@ -51,7 +50,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
-    """Yield each mechanism with its request. New credentials come first, so that the user can log in at any time."""
+    """New credentials come first, so that the user can log in at any time."""
     for keys in change.add:
         yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
     for mechanism in change.delete:
@@ -75,10 +74,7 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 
 def _was_set(answer: Any, user: str, mechanism: str) -> bool:
-    """Return True if the credential was set or deleted, or False if it did not exist.
-
-    Raises Unknown if the credential may have been written, and Refused after any other error.
-    """
+    """Return True if the credential was set or deleted, or False if it did not exist."""
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False

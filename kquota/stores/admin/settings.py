@@ -56,10 +56,7 @@ class WireSettings(WireConfigs):
         self._lost: Unreachable | Refused | None = None
 
     def _found(self) -> ControllerConfigs:
-        """Return a connection to the controllers. Raises Unreachable or Refused if there is none.
-
-        Later calls raise the same error again without an attempt, because each attempt takes seconds.
-        """
+        """After a failure, raise the same error again without an attempt, because each attempt takes seconds."""
         if self._controllers is None:
             raise Unreachable("the controllers are unknown")
         if self._lost is not None:
@@ -131,10 +128,7 @@ class WireSettings(WireConfigs):
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-        """Unset the lists that the subtraction left empty, unless another client has written to them since.
-
-        The result has Unknown for a list that does not show the subtraction within `SEEN_SECONDS`.
-        """
+        """Unset the lists that the subtraction left empty, unless another client has written to them since."""
         left = {change.setting: change for change in changes}
         errors: dict[Setting, KquotaError] = {}
         give_up = time.monotonic() + SEEN_SECONDS

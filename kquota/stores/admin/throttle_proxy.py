@@ -66,7 +66,6 @@ class _Proxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def port(self, upstream: Address) -> int:
-        """Return the proxy's port for this broker. The first call opens the port."""
         if upstream not in self._servers:
             self._servers[upstream] = await asyncio.start_server(partial(self._accepted, upstream), HOST, 0)
         port: int = self._servers[upstream].sockets[0].getsockname()[1]
@@ -125,7 +124,6 @@ class _Joined:
         self._waiting: dict[int, tuple[int, int]] = {}
 
     async def requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter) -> None:
-        """Pass requests on to the broker until the client closes the connection, and record the time of each one."""
         async for frame in _frames(client):
             key, version, correlation = struct.unpack_from(">hhi", frame)
             self._waiting[correlation] = (key, version)
@@ -134,10 +132,6 @@ class _Joined:
             await to_broker.drain()
 
     async def responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Pass responses on to the client until the broker closes the connection.
-
-        Records the time and the throttle time of each response.
-        """
         async for frame in _frames(broker):
             (correlation,) = struct.unpack_from(">i", frame)
             key, version = self._waiting.pop(correlation)
@@ -147,10 +141,7 @@ class _Joined:
             await to_client.drain()
 
     async def _read(self, key: int, version: int, frame: bytes) -> tuple[bytes, int]:
-        """Return the response for the client, and its throttle time in ms.
-
-        Counts a response that the proxy cannot read in `unread`, and returns it unchanged with 0 ms.
-        """
+        """Return the response for the client, and its throttle time in ms."""
         try:
             found = _decoded(key, version, frame)
         except _UNREADABLE:
@@ -167,10 +158,6 @@ class _Joined:
 
 
 def _decoded(key: int, version: int, frame: bytes) -> Any | None:
-    """Return the response, or None if its class is unknown or if it is an ApiVersions response with an error.
-
-    Raises an error of `_UNREADABLE` for malformed bytes.
-    """
     of = ResponseClassRegistry.get_response_class(RequestHeader(request_api_key=key, request_api_version=version))
     if of is None:
         return None
@@ -185,7 +172,6 @@ def _decoded(key: int, version: int, frame: bytes) -> Any | None:
 
 
 def _limit_versions(found: Any) -> bool:
-    """Lower the versions of APIs with addresses to versions that the proxy can read. Return True if any was lowered."""
     changed = False
     for api in found.api_keys:
         of = _ADDRESSES.get(api.api_key)
@@ -206,7 +192,6 @@ def _holders(key: int, found: Any) -> list[Any]:
 
 
 async def _frames(reader: asyncio.StreamReader) -> Any:
-    """Yield each message without its length, until the connection ends."""
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             size = int.from_bytes(await reader.readexactly(4), "big")

@@ -16,10 +16,7 @@ from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
 
 SECONDS: Final = 15.0
-"""The default time limit in seconds of one call to the log, for example `append`. All requests of the call share it.
-
-The first minute of the throttle time in a call does not count (KIP-219).
-"""
+"""The default time limit in seconds of one call to the log, for example `append`. All requests of the call share it."""
 _FRESH_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.05
 _NONCE_BYTES: Final = 16
@@ -103,11 +100,8 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
-        of this process may also be in the log.
-
-        If the first new batch has another sequence, it does not show which host appended first, because compaction may
-        have removed an earlier batch, or the broker may have dropped the producer id.
+        """A first new batch with another sequence does not show which host appended first, because compaction may have
+        removed an earlier batch, or the broker may have dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -133,11 +127,7 @@ class WireLog:
         return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
-        """Fetch up to the high watermark, and at least up to offset `least`.
-
-        After three empty fetches in a row, offset `least` is enough. Raises Unreachable at the deadline, Refused for a
-        damaged batch, and the other errors of `PartitionLog.fetch`.
-        """
+        """Fetch up to the high watermark, and at least up to offset `least`."""
         empty = 0
         while True:
             found = self._partition.fetch(self._position, deadline)
@@ -170,8 +160,7 @@ class WireLog:
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
-    """Return the log of the shared record, or None if the topic does not exist. Sends one request.
-
+    """Return the log of the shared record, or None if the topic does not exist.
     `seconds` is the time limit of each call of the log, as in `SECONDS`. Raises Forbidden if this user may not see the
     topic, even if the topic does not exist. Raises Refused if the topic has several partitions or no id (before Kafka
     2.8), or if the broker reports another error. Raises Unreachable if there is no answer.

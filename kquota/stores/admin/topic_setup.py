@@ -31,7 +31,7 @@ _CONFIGS: Final = {
     "max.message.bytes": "1048588",
     "compression.type": "producer",
 }
-"""The configs of a new topic with `_REPLICAS` replicas. `describe` returns the same keys."""
+"""The configs of a new topic with `_REPLICAS` replicas."""
 
 _REPLICAS: Final = 3
 _SECONDS: Final = 30.0
@@ -50,7 +50,6 @@ class LogTopic:
     identity: str
     """The topic id as Kafka prints it, or an empty string before Kafka 2.8."""
     partitions: int
-    """The number of partitions."""
     replicas: int
     """The lowest replication factor of a partition, or 0 without partitions."""
     configs: Mapping[str, str] | None = None
@@ -100,8 +99,8 @@ def delete(wire: Wire, name: str) -> None:
 def describe(wire: Wire, name: str) -> LogTopic | None:
     """Return the setup of the topic, or None if the topic does not exist.
 
-    `configs` is None if this user lacks DescribeConfigs on the topic. Raises Forbidden if this user cannot see the
-    topic, Refused after another error, and Unreachable if there is no answer.
+    Raises Forbidden if this user cannot see the topic, Refused after another error, and Unreachable if there is no
+    answer.
     """
     (found,) = wire.metadata([name]).topics
     if found.error_code == ABSENT:
@@ -201,7 +200,6 @@ def _refusal(name: str, code: int, reason: str) -> Refused:
 
 
 def _no_broker_shows(wire: Wire, name: str) -> bool:
-    """Return True if every broker that answers does not show the topic."""
     answers = wire.ask_each(dict.fromkeys(wire.brokers(), metadata_request([name]))).values()
     return all(isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT for answer in answers)
 
@@ -223,7 +221,6 @@ def _free(wire: Wire, name: str) -> bool:
 
 
 def _wait(name: str, seen: Callable[[], bool], failure: str) -> None:
-    """Wait until `seen` returns True. Raises Unknown after 30 s."""
     give_up = time.monotonic() + _SECONDS
     while not seen():
         if time.monotonic() > give_up:

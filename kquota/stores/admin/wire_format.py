@@ -222,8 +222,7 @@ class TopicEntries:
 class TopicCache(Generic[_Topic]):
     """The topics of repeated answers to one kind of request. A topic is decoded again only if its bytes have changed.
 
-    The bytes of a topic show where the topic ends. If an answer repeats all bytes of a known topic, the topic has not
-    changed, and `read` returns the known topic without decoding it again.
+    An encoded topic shows where it ends, so the same bytes are the same topic.
     """
 
     def __init__(self, decode: Callable[[bytes, int, int], tuple[_Topic, int]], *, name_at: int) -> None:

@@ -73,11 +73,9 @@ class Access:
     """The login of a ZooKeeper session."""
 
     tls: Tls | None = None
-    """The TLS settings, or None without TLS."""
     tls_where: str = ""
     """The option and the path of the file with the TLS settings, for errors."""
     digest: Digest | None = None
-    """The user, or None without a user."""
     names: ArgumentNames = OF_A_PROGRAM
 
     @property

@@ -58,11 +58,7 @@ def _scram_name(name: str) -> str:
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds.
-
-    If the expiry is unknown, a token from an identity provider or a pipe is used for every connection, and a regular
-    file is read for each connection.
-    """
+    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds."""
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
         super().__init__()

@@ -1,7 +1,4 @@
-"""Key stores and trust stores: PEM and PKCS12 files, and PEM in properties (KIP-651).
-
-The error for a JKS store shows how to convert the store.
-"""
+"""Key stores and trust stores: PEM and PKCS12 files, and PEM in properties (KIP-651)."""
 
 from __future__ import annotations
 

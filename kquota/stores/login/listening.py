@@ -1,8 +1,4 @@
-"""Parses addresses, and checks whether a server accepts connections, and whether a server uses TLS.
-
-The first check takes place before a client library begins a long wait. This module also explains a failed TLS
-handshake to an operator.
-"""
+"""Parses server addresses, checks if servers accept connections and use TLS, and explains failed TLS handshakes."""
 
 from __future__ import annotations
 
@@ -143,10 +139,7 @@ _UNVERIFIED: Final = (
     (("self-signed", "issuer"), "is not signed by an authority in the trust store", None),
     (("",), "was not accepted", None),
 )
-"""Each row has texts in OpenSSL's reason, the problem of the server's certificate, and the next step.
-
-None means that the row has no step of its own.
-"""
+"""Each row has texts in OpenSSL's reason, the problem of the server's certificate, and its next step, if it has one."""
 
 
 def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:

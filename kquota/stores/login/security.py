@@ -231,10 +231,6 @@ def _credentials(
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:
-    """Return the login in `sasl.jaas.config`. Without this property, return the login in the JAAS file of `KAFKA_OPTS`.
-
-    The section of the file is `KafkaClient`. Returns None if there is neither the property nor the section.
-    """
     if text := found.get("sasl.jaas.config"):
         return jaas.login(text, f"{where}: sasl.jaas.config")
     file = jaas.file_in(environment.get("KAFKA_OPTS", ""))
@@ -242,7 +238,6 @@ def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str])
 
 
 def _place(found: Mapping[str, str]) -> str:
-    """Return the place of the login that `_login` returns, for messages."""
     return "sasl.jaas.config" if found.get("sasl.jaas.config") else "the JAAS file in KAFKA_OPTS"
 
 

@@ -78,7 +78,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> bytes:
-    """Request a token, and return the body of the answer."""
     client, secret = wanted.client_id, wanted.secret
     if wanted.encode_header:
         client, secret = quote_plus(client), quote_plus(secret)
@@ -100,10 +99,7 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Return the result of `work`. Raises the error of `work`, or TimeoutError after `seconds`.
-
-    A socket's timeout is not enough, because it limits each wait, not the sum.
-    """
+    """A socket's timeout is not enough, because it limits each wait, not the sum."""
     outcome: list[bytes | Exception] = []
 
     def run() -> None:

@@ -85,11 +85,7 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], warn: Callable[[str], None], sasl: str) -> Digest | None:
-    """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names.
-
-    Without `path`, returns None if `KAFKA_OPTS` names no JAAS file, if the file has no such section, or if
-    `zookeeper.sasl.client` is false. Raises Invalid for an unusable login, and for a missing section in `path`.
-    """
+    """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names."""
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
     if path is not None:

@@ -112,10 +112,7 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
 
 @lru_cache(maxsize=128)
 def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """Return the name in lower case, and its match. The match is None if the name is not that of a quota metric.
-
-    The result is cached, because the metrics of thousands of clients have the same name.
-    """
+    """The result is cached, because the metrics of thousands of clients have the same name."""
     return name.lower(), _NAME.search(name.lower())
 
 

@@ -104,10 +104,7 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines to parse. Raises ValueError for a line that is too long.
-
-    Only a line feed ends a line, because a client's name can contain other control characters.
-    """
+    """Only a line feed ends a line, because a client's name can contain other control characters."""
     rest = b""
     for piece in body:
         text = rest + piece
@@ -157,7 +154,6 @@ def _name(text: str) -> str:
 
 
 def _labels(text: str) -> Mapping[str, str]:
-    """Parse labels without their braces. Raises ValueError for invalid labels."""
     found = _whole(f"labels{{{text}}} 0")
     if found.name != "labels" or found.value:
         raise ValueError("the labels are not valid")
@@ -169,9 +165,7 @@ _kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
 
 
 def _whole(line: str) -> Sample:
-    """Parse one line with prometheus_client. kquota passes one line at a time, because the parser stops at the first
-    invalid line. Raises ValueError for an invalid line.
-    """
+    """prometheus_client gets only one line at a time, because it stops at the first invalid line."""
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))
         return Sample(found.name, found.labels, float(found.value))

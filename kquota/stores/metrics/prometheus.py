@@ -109,10 +109,7 @@ def history(
 def _asked(
     of: PrometheusServer, query: str, parameters: Mapping[str, float]
 ) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-    """Return the metrics of the brokers at each time of a query, the earliest first.
-
-    Raises Unreachable if the server does not answer, or if the answer is not from Prometheus.
-    """
+    """Return the metrics of the brokers at each time of a query, the earliest first."""
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))
@@ -140,10 +137,7 @@ class _ReadSeries:
         self._at: defaultdict[float, tuple[array[int], array[float]]] = defaultdict(lambda: (array("I"), array("d")))
 
     def keep(self, found: dict[str, Any]) -> object:
-        """Keep a series and return `_KEPT`, or return any other object unchanged.
-
-        Raises ValueError, KeyError or TypeError for an invalid series.
-        """
+        """Keep a series and return `_KEPT`, or return any other object unchanged."""
         labels = found.get("metric")
         if not isinstance(labels, dict):
             return found
@@ -161,7 +155,6 @@ class _ReadSeries:
         return _KEPT
 
     def brokers(self) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-        """Yield the metrics of the brokers at each time, the earliest first. A second call yields nothing."""
         for second in sorted(self._at):
             found: defaultdict[str, list[Sample]] = defaultdict(list)
             for number, value in zip(*self._at.pop(second), strict=True):
@@ -199,7 +192,6 @@ def _float(value: float | str) -> float:
 
 
 def _of_one_cluster(brokers: list[BrokerMetrics], of: PrometheusServer) -> list[BrokerMetrics]:
-    """Return `brokers`. Raises Invalid if two of them have the same id."""
     twice = [name for name, count in Counter(one.broker for one in brokers).items() if count > 1]
     if twice:
         raise Invalid(

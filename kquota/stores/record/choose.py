@@ -258,11 +258,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
 
 
 def _may_be_absent(choice: Choice, known: Remembered) -> None:
-    """Warn about a missing topic if this host has used it and the command only reads.
-
-    Raises Refused if the command writes and this host has used the topic. Also raises Refused if the operator chose a
-    topic that this host has not used.
-    """
+    """Warn, or raise Refused, if this host has used the missing topic or the operator has chosen it."""
     pinned = known.topic == choice.topic
     if pinned and choice.writes:
         raise Refused(
@@ -300,10 +296,7 @@ def _znodes_again(known: Remembered, files: RunFiles, choice: Choice, znodes: Ca
 def _in_the_way(
     known: Remembered, files: RunFiles, znodes: Callable[[Remembered], Znodes]
 ) -> tuple[str | KquotaError, ...]:
-    """Return the parts of an error message that names the open and unreadable runs in ZooKeeper.
-
-    If these runs are unknown, the message gives the reason. If there are none, the tuple is empty.
-    """
+    """Return the parts of a message about runs that are or may be in ZooKeeper, or () if there are none."""
     from kquota.stores.record.znodes import ZnodeRecord
 
     there = f"ZooKeeper ({known.zookeeper})"

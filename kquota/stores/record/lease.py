@@ -107,9 +107,6 @@ class Sighting:
         return moment - self._since
 
     def _first(self, mark: str, moment: float) -> float:
-        """Return the time in the file if it belongs to `mark` and to this boot of the machine. Otherwise store `moment`
-        in the file and return it.
-        """
         with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             since = float(document["since"])

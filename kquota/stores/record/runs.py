@@ -209,7 +209,6 @@ class RecordedRuns:
             self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
-        """Yield each run that has ended but is open in this host's journal: the journal's run, with its end."""
         for run_id, kept in self._files.every().items():
             run = found.runs.get(run_id, kept.run)
             if run.finished is not None and kept.run.finished is None:
@@ -233,9 +232,8 @@ class RecordedRuns:
             self._shared.flush()
 
     def _take_back(self) -> None:
-        """After a takeover, write the last sent version of each unsent run into the journal again, as a new version.
-
-        This host must not send an unsent version later, because the new holder may have changed the version before it.
+        """Undo the unsent versions in the journals, because the new holder of the lock may have changed the version
+        before them.
         """
         for run_id in sorted(self._before_unsent.keys() & self._shared.unsent):
             version = version_of(self._latest[run_id]) + 1

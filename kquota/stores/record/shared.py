@@ -128,7 +128,6 @@ class Joined:
     """The current version of each run, and the ids of runs for which the journals and the record differ."""
 
     runs: Mapping[str, Run]
-    """The current version of each run, by id."""
     ahead: Sequence[str] = ()
     """Runs to send to the record, because this host has a newer version, or an open run that is not in the record."""
     missing: Sequence[str] = ()

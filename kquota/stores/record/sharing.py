@@ -57,7 +57,6 @@ class Condition:
     open_runs: Sequence[str] | None = None
     """The ids of the open runs, sorted."""
     ended_runs: int | None = None
-    """The number of ended runs."""
     unreadable: Mapping[str, str] | None = None
     """The reason for each run that cannot be read, by id."""
     foreign: int | None = None

@@ -138,9 +138,7 @@ def _digest(value: Any) -> str:
 
 
 def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """Return the large fields, read from their parts. Their total size is bounded, because several fields can name the
-    same part, and each of them decompresses it again.
-    """
+    """The total size is bounded, because several fields can name the same part, and each decompresses it again."""
     found: dict[str, Any] = {}
     left = LARGEST_PARTS
     for name, digest in digests.items():
@@ -151,7 +149,6 @@ def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> 
 
 
 def _text(data: bytes | None, digest: str, largest: int) -> bytes:
-    """Return the decompressed bytes of a part. Raises ValueError if it is missing, damaged or too large."""
     if data is None:
         raise ValueError(f"its part {digest[:8]} is missing")
     try:

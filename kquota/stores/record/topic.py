@@ -162,10 +162,6 @@ class TopicRecord:
         return None
 
     def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        """Return the sheet of a run. Decodes it again only if `item` or `whole` has changed.
-
-        Raises Unreadable if the key or the sheet is not valid.
-        """
         mark = (item.offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
             assert item.value is not None
@@ -187,10 +183,7 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete the ended runs except the newest `_ENDED`, and the parts that no remaining sheet lists.
-
-        Unreadable runs keep their parts.
-        """
+        """Delete all but the newest `_ENDED` ended runs, and the parts that no remaining or unreadable sheet needs."""
         runs = self.runs()
         forgotten = {run.id for run in ended(runs.values())[:-_ENDED]}
         needed = {
@@ -234,11 +227,7 @@ class TopicRecord:
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait a moment for a beat of the holder, and return the mark of its lock.
-
-        `before` is the mark that the previous call returned, and is empty at the first call. Raises Busy if the
-        mark changed, or if this record does not wait for a lock.
-        """
+        """Wait for a beat of the holder, and return its mark. `before` is the last returned mark, or empty."""
         if self._waiting is None or before not in ("", found.mark):
             raise Busy(
                 f"{found.holder} holds the lock of this cluster",
@@ -264,7 +253,7 @@ class TopicRecord:
         self._mine = None
 
     def _append(self, entries: list[KeyAndValue]) -> None:
-        """Append the entries and a beat in one batch. Raises Busy if this process does not hold the lock."""
+        """Append the entries and a beat in one batch."""
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)
@@ -315,7 +304,7 @@ class TopicRecord:
         self._keep(self._log.read(), asked)
 
     def _refresh(self) -> None:
-        """Read the topic again if the last reading is too old. Only the holder of the lock may call this."""
+        """Only the holder of the lock may call this (see `_FRESH_SECONDS`)."""
         if self._clock.seconds() - self._read_at > _FRESH_SECONDS:
             self._read()
 

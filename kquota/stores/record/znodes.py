@@ -89,7 +89,6 @@ class ZnodeLock:
             )
 
     def _taken(self, data: bytes, *, take_over: bool) -> bytes:
-        """Take the lock, write `data` into it, and return `data`. Raises Busy like `hold`."""
         for _ in range(_TRIES):
             nodes = self._znodes.read_all([ROOT, LOCK])  # `/kquota` is read first, because a later holder changes it
             root, node = nodes[ROOT], nodes[LOCK]
@@ -106,7 +105,7 @@ class ZnodeLock:
         raise Busy("other kquota processes keep taking the lock of this cluster", AGAIN_LATER)
 
     def _release(self) -> None:
-        """Release the lock, unless another process has it now. If this fails, the end of the session releases it."""
+        """If this fails, the end of the session releases the lock."""
         mine, self._mine = self._mine, None
         with contextlib.suppress(KquotaError):
             node = self._znodes.read(LOCK)
@@ -147,10 +146,7 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in kazoo's new session. Raises Busy if this process lost the lock.
-
-        Returns if ZooKeeper stays unreachable.
-        """
+        """After a lost session, check the lock in kazoo's new session."""
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()
@@ -273,10 +269,7 @@ class ZnodeRecord:
                 self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])
 
     def _one(self, name: str, path: str, node: Node | None) -> list[ZnodeOperation]:
-        """Return the operations of a transaction for one run.
-
-        Raises Busy if another kquota has written the run, or if its znode was deleted.
-        """
+        """Return the operations of a transaction for one run."""
         held = self._versions.get(name)
         if node is None and held is not None:
             raise Busy(f"run {name}: its znode {path} was deleted. Nothing more is written")
@@ -295,6 +288,5 @@ def _holder(node: Node) -> Holder:
 
 
 def _writer(node: Node) -> str:
-    """Return a description of the process that last wrote a run's znode."""
     by = json_in(node.data).get("by")
     return str(holder_of({**by, "doing": "move"} if isinstance(by, dict) else {}))

@@ -87,7 +87,7 @@ def seconds(number: Any) -> float | None:
 
 
 def setting_fields(setting: Setting) -> dict[str, str]:
-    """Return a setting as JSON values, for files and the shared record."""
+    """Return a setting as JSON values."""
     return {"kind": setting.kind, "name": setting.name, "key": setting.key}
 
 

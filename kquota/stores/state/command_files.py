@@ -62,8 +62,7 @@ _REPORT: Final = Parameter("report")
 def check_report(path: Path, mark: str) -> None:
     """Raise Invalid if no report can be written to `path`.
 
-    An existing file must be empty or have `mark` in its first `_HEAD` bytes. Call this before the estimate, because the
-    estimate takes a while.
+    An existing file must be empty or have `mark` in its first `_HEAD` bytes.
     """
     place = path.resolve()
     try:

@@ -28,7 +28,7 @@ class SightingsFile:
     def recall(self) -> Sightings | None:
         """Return the stored sightings, or None if the file is missing, damaged, too large or of another version.
 
-        With None, all leftovers count as new. Raises Refused if the file exists but cannot be read.
+        Raises Refused if the file exists but cannot be read.
         """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
@@ -55,9 +55,7 @@ class SightingsFile:
     def keep(self, sightings: Sightings) -> None:
         """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest.
 
-        At the next check, the leftovers that were not stored count as new. Creates the folder if it is missing. Raises
-        Refused if the file cannot be
-        written.
+        Creates the folder if it is missing. Raises Refused if the file cannot be written.
         """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
@@ -77,10 +75,8 @@ class SightingsFile:
 
 
 def _document(at: datetime, found: Sequence[tuple[datetime, Setting, str]]) -> bytes:
-    """Return the bytes of the file.
-
-    Leftovers with the same time and key are in one group, and the entries of one list are in one text. Otherwise, each
-    of 100,000 leftovers would repeat the time, the key and the name.
+    """Leftovers with the same time and key share a group, and the entries of one list share a text, because each of
+    100,000 leftovers would otherwise repeat the time, the key and the name.
     """
     groups: dict[tuple[datetime, str, str], dict[Setting, list[str]]] = {}
     for first_seen, setting, value in found:

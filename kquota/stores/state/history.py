@@ -53,10 +53,10 @@ def listing(paths: Iterable[Path]) -> Listing:
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """Return the snapshots to delete in a folder: each compacted snapshot, unless it is the newest of its cluster.
+    """Return the snapshots to delete in a folder: each compacted snapshot, except the newest of its cluster.
 
-    `held` has the keys of the compacted snapshots. The function `newest` needs the newest snapshot of each cluster,
-    because `newest` does not read batches. Raises Invalid if the folder or a snapshot in the folder cannot be read.
+    `newest` needs that one, because it does not read batches. `held` has the keys of the compacted snapshots. Raises
+    Invalid if the folder or a snapshot in the folder cannot be read.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}

@@ -1,7 +1,4 @@
-"""The port of a log to which several hosts append, one at a time, and the clock of its lock.
-
-The implementation is compare-and-append on a compacted topic.
-"""
+"""The port of a log to which several hosts append, one at a time, and the clock of its lock."""
 
 from __future__ import annotations
 

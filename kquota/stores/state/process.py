@@ -37,7 +37,7 @@ def me() -> Owner:
 
 
 def runs_here(owner: Owner) -> bool:
-    """True if the process of this owner runs on this host. False if it is not known to run here.
+    """Return True if the process of this owner is known to run on this host.
 
     The start time must match as well, because containers can have the same host name and process ids. It does not match
     after the system clock was changed.
@@ -104,8 +104,7 @@ def holder(doing: str) -> Holder:
 def holder_of(document: Mapping[str, Any]) -> Holder:
     """Return the holder that `written` stored.
 
-    Missing and invalid values get defaults: "unknown" for the user, the host and the command, 0 for the process id, and
-    None for `machine` and `started`. The default of the start time `since` is the start time of this process.
+    Missing and invalid values get defaults: "unknown", 0 or None, and the start time of this process for `since`.
     """
     pid = document.get("pid")
     since = me().since
@@ -158,7 +157,6 @@ def _machine() -> str | None:
 
 
 def _began(pid: int) -> datetime | None:
-    """Return the start time of a process as `_started` does, but as a time of the system clock."""
     ticks = _started(pid)
     if ticks is None:
         return None

@@ -158,7 +158,6 @@ def _taken(taken: Mapping[Setting, Taken]) -> list[dict[str, Any]]:
 
 
 def _one_taken(item: Any, shared: dict[str, str]) -> Taken:
-    """Return an item of `taken`. `shared` has the entries of lists that were read before."""
     setting, prior, ours = values.setting_of(item), item["prior"], item["ours"]
     if not isinstance(ours, list):
         raise ValueError(f"{setting}: {str(ours)[:40]!r} is not a list")

@@ -153,7 +153,6 @@ class RunFiles:
         return self.folder / f"{run_id}{_SUFFIX}"
 
     def _files(self) -> list[os.DirEntry[str]]:
-        """Return the journals, sorted by name. Raises Refused if the folder exists and cannot be read."""
         try:
             with os.scandir(self.folder) as found:
                 return sorted((file for file in found if file.name.endswith(_SUFFIX)), key=attrgetter("name"))
@@ -189,10 +188,8 @@ class RunFiles:
             raise
 
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
-        """Return the run of a journal and the number of valid bytes, or None and 0 if there is no journal.
-
-        Deletes a journal with a truncated first line. The journal is read again if its size changed, because another
-        process of this host may have written to it while this process waited without the lock.
+        """The journal is read again if its size changed, because another process of this host may have written to it
+        while this process waited without the lock.
         """
         if path.is_symlink() or not path.is_file():
             return None, 0
@@ -205,10 +202,7 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
-        """Return the run of a journal, or None if its first line is truncated.
-
-        The file is read again only if it changed, because commands call this often.
-        """
+        """The file is read again only if it changed, because commands call this often."""
         try:
             now = file.stat()
         except OSError as error:

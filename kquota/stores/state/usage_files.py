@@ -17,8 +17,8 @@ from kquota.text_file import looking_at
 
 _SUFFIX: Final = ".jsonl.gz"
 _RECENT_DAYS: Final = 3
-"""`add` removes partial files of killed processes from the folders of this many newest days, if the files are more than
-a day old. Nothing else removes them, because later readings go to another folder.
+"""`add` removes partial files from this many of the newest folders, because later readings go to another folder and do
+not remove them.
 """
 
 
@@ -59,7 +59,6 @@ def found(directories: Iterable[Path]) -> Listing:
 
 
 def _days(directory: Path) -> list[Path]:
-    """Return the folders of the days, oldest first."""
     return sorted(directory.glob("date=*")) if directory.is_dir() else []
 
 
@@ -82,7 +81,6 @@ def _newest(days: Sequence[Path], cluster_id: str, time: datetime) -> datetime |
 
 
 def _times(texts: Iterable[str]) -> Sequence[datetime]:
-    """Parse the times in names of files. Names that kquota did not write are left out."""
     found = []
     for text in texts:
         try:

@@ -146,11 +146,10 @@ class ZooKeeperQuotas:
         must_carry(entities)
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        """Write the changes in one transaction, and return the reason for each change that was not made. If the
-        transaction fails, write each half of its changes separately.
+        """Write the changes in one transaction if possible, and return the reason for each change that was not made.
 
-        kquota repeats this until an unwritable znode is alone in its transaction. Changes beyond `_room` are not sent.
-        Raises Unreachable if the session was lost.
+        After a failure, each half is written separately, so that one unwritable znode does not prevent the other
+        changes. Changes beyond `_room` are not sent. Raises Unreachable if the session was lost.
         """
         room = self._room()
         undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
@@ -257,7 +256,6 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    """Return the version of a broker's registration, or 0 if it cannot be read."""
     version = json_in(node.data).get("version") if node is not None else 0
     return version if type(version) is int else 0
 

@@ -136,18 +136,13 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         context.sslsocket_class = _Socket
 
     def failed(self, error: OSError) -> None:
-        """Remember the error, and count it."""
         self.failure = error
         self.failures += 1
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
     ) -> ssl.SSLSocket:
-        """Return a new TLS connection, as IHandler requires. Ignores kazoo's own TLS settings.
-
-        The connection to the server must be open within `timeout` seconds and within the time limit of this handler.
-        Raises OSError if the server does not accept the connection or if TLS fails.
-        """
+        """Return a new TLS connection, as IHandler requires. Ignores kazoo's own TLS settings."""
         plain = socket.create_connection(address, self._patience if timeout is None else min(timeout, self._patience))
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -138,22 +138,19 @@ class Znodes:
         known: Mapping[str, Node] | None = None,
         also: Callable[[], Sequence[ZnodeOperation]] = tuple,
     ) -> None:
-        """Change configs in one transaction.
+        """Change configs in one transaction, together with their notifications.
 
-        `edits` has a function for each entity (`users/alice`), which returns the new config for the old one. A config
-        that its function does not change is not written. If none changes, no transaction is sent. The transaction also
-        has the notifications. Each write
-        requires the version that was read. After a conflict, kquota waits briefly, and reads and edits everything
-        again.
+        `edits` has a function for each entity (`users/alice`), which returns the new config for the old one. After a
+        conflict, everything is read and edited again. If no config changes, no transaction is sent. A quota znode that
+        becomes empty is deleted, with its parents if they become empty, as brokers do (KAFKA-14285).
+
+        `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
+        stale, because the write checks the versions. `also` returns more operations for the transaction, and is called
+        for each attempt.
 
         Raises Conflict if other clients keep writing first. Raises Refused for changes of more than about `largest`
         bytes, for a config that Kafka did not write, and for a user without access. Raises Unreachable if the session
         was lost. Also raises the errors of the functions in `edits` and of `also`.
-
-        `known` replaces the first reading: a znode that is missing in `known` counts as nonexistent. `known` may be
-        stale, because the write checks the versions. A quota znode that becomes empty is deleted, with its parents if
-        they become empty, as brokers do (KAFKA-14285). `also` returns more operations for the transaction, and is
-        called for each attempt.
         """
         for attempt in range(MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
@@ -277,17 +274,14 @@ class Znodes:
         return list(self._answer(sent, NOTIFICATIONS, (OPEN_ACL_UNSAFE,))[0])
 
     def _listening(self, deadline: float) -> list[str]:
-        """Return the servers, beginning with the first one that accepts a connection, as `must_listen` does."""
         addresses, _, _ = self._connect.partition("/")
         return must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
 
     def _must_log_in(self) -> None:
-        """Raise Refused if the login was refused, and Unreachable if the connection was lost during the login.
+        """Only the first request shows a refused login: ZooKeeper closes the connection, and kazoo then gives up.
 
-        Only the first request shows a refused login. ZooKeeper refuses a login by closing the connection, and kazoo
-        then gives up. After any other loss, kazoo connects again. A server that does not support logins answers, but
-        the login never ends, so a timeout also counts as refused. A server that stops also closes the connection, so
-        kquota checks that the servers still accept connections.
+        A server that does not support logins answers, but the login never ends, so a timeout also counts as refused. A
+        server that stops also closes the connection, so kquota checks that the servers still accept connections.
         """
         if self._access.digest is None:
             return

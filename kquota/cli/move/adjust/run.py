@@ -89,10 +89,7 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
     """Measure the copies for `interval` seconds, and return the follower rates under which the copies to all
-    destinations end at the same time (see `even_rates`).
-
-    Raises Refused if the bytes left to copy to a broker are unknown, or if the copies to a broker never end under
-    `rate`.
+    destinations end at the same time.
     """
     watch = MoveWatch(ports, run=run.id)
     watch.look()
@@ -126,11 +123,6 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
-    """Pause or continue the run.
-
-    Raises Refused for `--continue` if the run is not paused, and Busy if another kquota holds the lock. Also raises the
-    errors of `_open_run` and `set_and_clear.adjust`.
-    """
     hold = move_stores.Hold(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)
@@ -175,11 +167,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected open run of a move, or the only one if none is selected.
-
-    Raises Refused if there is no such run, and Invalid for an invalid plan, or if several runs are open and none is
-    selected.
-    """
+    """Return the selected open run of a move, or the only one if none is selected."""
     moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
         found = covers(read(options.reassignment_json_file, world.warn), moving)

@@ -152,9 +152,8 @@ def _throttles(others: Sequence[Pace | Waves]) -> list[JsonObject]:
 
 
 def ahead(found: Outlook) -> JsonObject:
-    """Return the JSON keys of an outlook. A value that is unknown or does not exist is null, never 0.
-
-    For example, `waves_seconds` is null without waves, and `high_seconds` is null if the move may never finish.
+    """Return the JSON keys of an outlook. `waves_seconds` is null without waves, and `high_seconds` is null if the move
+    may never finish.
     """
     band, waves = found.band, found.waves
     return {
@@ -296,9 +295,6 @@ class Estimate(Answer):
         return ALL_EXIST if self.measured.behind else NOTHING_TO_MOVE
 
     def _details(self) -> Iterator[str]:
-        """Yield the copies, the table of brokers, the terms of the expected time, the bounds of the throttle, and
-        KIP-73's condition on the size of a fetch. Then yield the disks, the waves, and the time under other throttles.
-        """
         pace, judged = self.pace, self.verdict.judged
         yield f"To copy      {human_bytes(pace.work.bytes)} in {counted(pace.work.copies, 'copy')}"
         yield ""

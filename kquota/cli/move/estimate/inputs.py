@@ -172,9 +172,9 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Gather the inputs, and write them as files in `scratch`. Prints notes and warnings.
 
-    Sizes come from the named cluster, otherwise from `--log-dirs`, otherwise from the newest snapshot of the history.
-    Rates come from `--bytes-in`, otherwise from the history. On a live cluster, kquota measures rates for `sample`
-    seconds, unless a history or a rate for each broker with replicas is given.
+    Sizes come from the live cluster (see `is_live`), otherwise from `--log-dirs`, otherwise from the newest snapshot of
+    the history. Rates come from `--bytes-in`, otherwise from the history. On a live cluster, kquota measures rates for
+    `sample` seconds, unless a history or a rate for each broker with replicas is given.
 
     Raises Invalid for `--log-dirs` together with a live cluster, for no source, and for an unusable source. Raises
     Refused for a JSON plan that does not fit the live cluster, and Unreachable if a broker does not answer.
@@ -237,9 +237,6 @@ def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
 
 
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
-    """Read a snapshot of the live cluster. Also measure the write rates of partitions, unless a history or the rate of
-    each broker with replicas is given.
-    """
     settings = tuple(world.broker_settings(at).values())
     with world.log_dirs_and_moves(at) as (cluster, moves):
         brokers = cluster.brokers()
@@ -277,10 +274,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 
 
 def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
-    """Warn about topics that Kafka hides from this user. Raises Refused if a hidden topic is in a JSON plan.
-
-    Brokers report the sizes of a hidden topic, but its leaders and write rates are unknown.
-    """
+    """Brokers report the sizes of topics that Kafka hides from this user, but not their leaders and write rates."""
     led = {one.partition.topic for each in described for one in each.replicas if one.leader is not None}
     missing = topics(described) - led
     try:
@@ -310,10 +304,7 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Raise Refused if a JSON plan names a dead broker, or a partition that no live broker holds.
-
-    Plans in other formats are not checked here, because Spark reads them later.
-    """
+    """Plans in other formats than JSON are not checked here, because Spark reads them later."""
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
@@ -335,10 +326,7 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
-    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023).
-
-    Prints a note if this is true for only some brokers.
-    """
+    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023)."""
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):
         say(

@@ -64,11 +64,8 @@ class Job:
 def begun(
     asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path, engine: Engine
 ) -> Iterator[Job]:
-    """Yield the job. For a live cluster without a history, first start Spark, and end it when the block ends.
-
-    In this case, kquota takes the size of the plan as the size of the input, so that Spark starts while kquota reads
-    the cluster. Otherwise, `calculated` starts Spark, when the size of all inputs is known. Raises the errors of
-    `session.starting`.
+    """Yield the job. For a live cluster without a history, Spark starts here, while kquota reads the cluster, and ends
+    when the block ends. Otherwise, `calculated` starts Spark. Raises the errors of `session.starting`.
     """
     if asked.history or not is_live(asked, connection):
         yield Job(engine=engine, scratch=scratch)
@@ -127,10 +124,7 @@ def calculated(
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
-    """Start Spark for these inputs.
-
-    Spark joins one snapshot of a compacted history with the plan, and only scans the other snapshots.
-    """
+    """Spark joins one snapshot of a compacted history with the plan, and only scans the other snapshots."""
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0

@@ -28,7 +28,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The outlook of a move: its 90 % band, the disks, and the waves."""
+    """The outlook of a move."""
 
     band: Band | None
     """The 90 % band of the time, or None without an expected time."""
@@ -102,7 +102,7 @@ def band_source(band: Band) -> str:
 
 
 def warnings(found: Outlook) -> Iterator[str]:
-    """Yield warnings about leaders with high peaks and disks that may become too full, for stderr and the report."""
+    """Yield warnings about leaders with high peaks and disks that may become too full."""
     for broker in found.at_peak:
         yield (
             f"warning: broker {broker}: at the peak of its write rate (p99), the copies that it sends cannot catch up, "
@@ -122,9 +122,7 @@ def warnings(found: Outlook) -> Iterator[str]:
 
 
 def why_full(found: Outlook) -> str:
-    """Return the error for copies that do not fit. It has the first disks of `Outlook.full`, the size of their copies,
-    and their usable bytes.
-    """
+    """Return the error for copies that do not fit. `Outlook.full` must not be empty."""
     places = [
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
@@ -137,9 +135,8 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Yield a line with the brokers whose disk sizes are unknown, then a table of the other disks that receive copies.
-
-    The table shows each disk when it is fullest. The line and the table are left out if they would be empty.
+    """Yield a line with the brokers whose disk sizes are unknown, then a table of the other disks that receive copies,
+    each when it is fullest. The line and the table are left out if they would be empty.
     """
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if unknown := sorted({room.broker for room in found.rooms if room.usable is None}):

@@ -44,7 +44,8 @@ _QUARTERS: Final = (2, 3, 4, 6, 8, 20)
 def run(options: EstimateOptions) -> Generator[Estimate]:
     """Yield the estimate, and write the report if one is requested. Prints notes and warnings about the inputs.
 
-    For a JSON plan and a live cluster, first record the expected time, to compare it with the actual time later.
+    For a JSON plan and a live cluster, first record the expected time, if it is known, to compare it with the actual
+    time later.
 
     Raises Invalid or Refused for unusable input, and Unreachable if a broker or Spark does not answer. After the
     estimate, raises Refused if the move never finishes, does not fit on the disks, or breaks a limit.
@@ -84,10 +85,6 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
-    """Return the requested waves, or None if neither option is given.
-
-    Raises Invalid for both options together, for fewer than one wave, and for an invalid size.
-    """
     if waves is not None and max_in_flight is not None:
         raise Invalid("--waves and --max-in-flight cannot be combined. Give one of them")
     if waves is not None:
@@ -179,11 +176,8 @@ def _fetch(asked: EstimateLimits, enforcement: Enforcement, throttle: ByteRate, 
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """Estimate the same move under several throttles, from half to five times the throttle of `judged`, in ascending
-    order.
-
-    If the move never finishes under its throttle, the throttles are half to five times the rate that a throttle must
-    exceed, if this rate is known. If the move copies nothing, return no estimates.
+    """Estimate the same move under half to five times its throttle or, if it never finishes, half to five times the
+    throttle that it needs.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))

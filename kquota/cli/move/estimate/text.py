@@ -1,7 +1,4 @@
-"""Parts of an estimate's text: the sources of the write rates, the shares of brokers, the window, and KIP-73's terms.
-
-The text also has the disks and the waves of an outlook.
-"""
+"""Parts of an estimate's text: write rates, brokers, the window of the throttle, disks, waves, and KIP-73's terms."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ _NAMED: Final = 5
 
 
 def writes_from(rates: Sequence[RateSource]) -> str:
-    """Return the sources of the write rates as text, or `unknown` without a source.
-
-    For each broker or partition, the first source with a rate is used.
-    """
+    """Return the sources of the write rates as text, or `unknown` without a source."""
     if not rates:
         return UNKNOWN
     mixed = len(rates) > 1

@@ -83,9 +83,7 @@ class MoveVerdict:
 
 
 def why_empty(window: Window) -> str:
-    """Return the error for limits that leave no possible throttle. The error names the upper bound and, if there is
-    one, the lower bound.
-    """
+    """Return the error for limits that leave no possible throttle."""
     most, least = window.most, window.least
     assert most is not None
     highest, lowest = rates_or_unknown(most.rate, None if least is None else least.rate)
@@ -95,9 +93,7 @@ def why_empty(window: Window) -> str:
 
 
 def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
-    """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 0.14 of N)`. `rate` is
-    the rate of the bound as text.
-    """
+    """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 0.14 of N)`."""
     word = ("at least" if above else "at most") if bound.closed else ("above" if above else "below")
     return f"{word} {rate} ({bound.why})"
 
@@ -118,11 +114,7 @@ def why_late(verdict: MoveVerdict) -> str:
 
 
 def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
-    """Yield the answer for people: the expected time and its 90 % band, whether the move can finish, its bottleneck,
-    and its deadline.
-
-    Yields nothing if the move copies nothing.
-    """
+    """Yield the lines of the answer for people. Yields nothing if the move copies nothing."""
     judged, share = verdict.judged, verdict.judged.bottleneck
     if share is None:
         return

@@ -88,9 +88,8 @@ def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:
-    """Return a partition of the plan. `size` is the bytes in each copy, and `bytes` is the total of all copies.
-
-    Unless the size is `known`, both are null, but `bytes` is 0 if the partition has no copies.
+    """`size` is the bytes of each copy, and `bytes` is the total of all copies. Both are null if the size is unknown,
+    but `bytes` is 0 without copies.
     """
     copies = [{"source": copy.source, "destination": copy.destination, "why": copy.why} for copy in change.copies]
     return {
@@ -106,7 +105,7 @@ def _move(change: PartitionChange, *, known: bool) -> JsonObject:
 
 
 def _broker(broker: BrokerId, share: BrokerChange) -> JsonObject:
-    """Return a broker before and after the move. `incoming` is the bytes to copy to it."""
+    """`incoming` is the bytes to copy to the broker."""
     return {
         "broker": broker,
         "rack": share.rack,

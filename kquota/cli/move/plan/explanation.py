@@ -76,7 +76,6 @@ def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
 
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield a warning about disks of unknown size, and a warning about partitions of unknown size."""
     unread = [broker for broker in goal.destinations if cluster.brokers[broker].disk is None]
     if unread:
         yield (
@@ -138,11 +137,6 @@ def _touched(share: BrokerChange) -> bool:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    """Yield the remarks on the plan: first the partitions that do not reach the goal, with the reasons.
-
-    Then come the band, drained brokers that keep replicas, cordoned log dirs, and internal topics that are left out.
-    If replicas move for `--add` or `--balance`, the last remark is the number of leaders that move.
-    """
     for left in found.left[:most]:
         yield f"warning: {left.partition} {left.why}"
     if len(found.left) > most:
@@ -182,8 +176,8 @@ def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[s
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the band, or a warning about brokers that stay outside it. Without `--balance`, only added brokers count,
-    and they may hold more than the band. Without a band, yield nothing.
+    """Yield the band, if there is one, or a warning about brokers that stay outside it. Without `--balance`, only added
+    brokers count, and they may hold more than the band.
     """
     band = found.band
     if band is None:
@@ -210,10 +204,7 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes of every plan that reaches the goal.
-
-    A lower bound of 0 is left out. If no partition changes, yield only a line that says so.
-    """
+    """Yield the cost of the plan with its lower bound, or say that there is no plan."""
     if not found.changes:
         if found.left or any(line.startswith("warning: ") for line in _outside(goal, found)):
             yield "no plan: kquota found no replica to move for this goal"

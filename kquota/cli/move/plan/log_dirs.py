@@ -1,7 +1,4 @@
-"""`move plan --balance-log-dirs`: the answer, and the explanation of the plan on stderr.
-
-The explanation has the cost and the time of the plan, and two tables. The JSON document has the same values.
-"""
+"""`move plan --balance-log-dirs`: the answer, and the explanation of the plan on stderr."""
 
 from __future__ import annotations
 
@@ -51,7 +48,6 @@ def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cord
 
 
 def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
-    """Return the values of the document. `time` is null if no replica moves."""
     return {
         "sizes": "the live cluster",
         "broker": found.broker,
@@ -92,10 +88,7 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan, and the lower bound on the bytes of every plan that reaches the goal.
-
-    A lower bound of 0 is left out. If no replica moves, yield only a line that says so.
-    """
+    """Yield the cost of the plan with its lower bound, or say that there is no plan."""
     if not found.moves:
         if found.left or _outside(found):
             yield f"no plan: kquota found no replica of broker {found.broker} to move"
@@ -116,11 +109,6 @@ def _answer(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _remarks(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the band, or a warning about log dirs that stay outside it.
-
-    Then yield warnings about replicas in `found.left`, log dirs that the plan does not use (cordoned ones have their
-    own notes), and log dirs whose disk space is not checked.
-    """
     band = found.band
     wanted = f"{human_bytes(band.low)} to {human_bytes(band.high)}, around a mean of {human_bytes(band.mean)}"
     if outside := _outside(found):
@@ -145,7 +133,6 @@ def _remarks(found: LogDirsPlanned) -> Iterator[str]:
 
 
 def _outside(found: LogDirsPlanned) -> list[str]:
-    """Return the used log dirs that stay outside the band."""
     return [change.path for change in found.dirs if change.closed is None and found.band.off(change.after)]
 
 

@@ -78,7 +78,6 @@ def run(options: PlanOptions) -> MovePlan:
 
 
 def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
-    """Plan moves between the log dirs of one broker, and explain the plan."""
     if others := [option_name(name) for name in _OF_BROKERS if getattr(options, name)]:
         goals = any(getattr(options, name) for name in _GOALS)
         step = "Make two plans, one after the other" if goals else f"Leave out {' and '.join(others)}"
@@ -111,7 +110,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster and the source of its sizes: the live cluster, or the newest snapshot in `history`."""
+    """Return the current cluster, and the source of its sizes as text."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:
@@ -163,10 +162,8 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
 def _topics(
     every: frozenset[str], patterns: Iterable[str] | None, where: str = "of this cluster"
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the topics of all goals except a drain, and the topics of a drain.
-
-    Only a pattern that starts with `_` matches internal topics, just as `*` in a shell does not match dotfiles. Raises
-    Refused for a pattern that matches no topic. The message says `where` the topics in `every` are.
+    """Return the topics of all goals except a drain, and the topics of a drain. Only a pattern that starts with `_`
+    matches internal topics, just as `*` in a shell does not match dotfiles.
     """
     if patterns is None:
         return every - INTERNAL, every

@@ -49,7 +49,6 @@ class RunSummary(Part):
     seconds: float | None = key(form=rounded(1))
     """The actual time from the start to the recorded end."""
     expected: float | None = key("expected_seconds", rounded(1))
-    """The expected time."""
     error: float | None = key(form=rounded(3))
     """(actual - expected) / expected. None if the run was undone or the expected time is 0. Also None if no command saw
     the end of the copies, because the recorded end can be long after the actual end.
@@ -299,8 +298,7 @@ def listed(run: Run) -> RunSummary:
 
 def _end_seen(run: Run) -> bool:
     """True if the run ended soon after its last reading with bytes left, or, without such a reading, after its start.
-
-    Unknown bytes also count as left. False for a run that is open or was undone.
+    Unknown bytes also count as left.
     """
     if run.finished is None or run.aborting:
         return False

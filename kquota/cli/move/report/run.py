@@ -1,7 +1,4 @@
-"""`kquota move report`: read the runs on record, and report one of them or list all.
-
-The page of `--report` is one HTML file in the style of an estimate's page.
-"""
+"""`kquota move report`: read the runs on record, and report one of them or list all."""
 
 from __future__ import annotations
 

@@ -58,10 +58,8 @@ class ClusterHealth:
         self._before = found
 
     def trouble(self) -> str | None:
-        """Return the reason why no further wave should start, or None if no partition outside the plan is unhealthy.
-
-        Partitions that `must_be_good` ignored do not count. An unknown state is also a reason. The reading is at most
-        `_EVERY_SECONDS` old.
+        """Return the reason why no further wave should start, or None if no partition outside the plan is unhealthy. An
+        unknown state is also a reason. The reading is at most `_EVERY_SECONDS` old.
         """
         if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:
             self._reason = self._trouble()
@@ -105,10 +103,8 @@ def must_be_the_only_move(prepared: Prepared) -> None:
 def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
     """Raise Refused if a partition that the run is going to move has fewer replicas in sync than min.insync.replicas.
 
-    A partition passes if all its replicas are in sync, even if they are fewer than min.insync.replicas. A partition
-    also passes if the move keeps all in-sync replicas, for example because the move only adds replicas. A partition
-    without a leader passes as well. A continued run is not checked again. `ClusterHealth` checks the partitions outside
-    the plan.
+    A partition passes nevertheless if it has no leader, if all its replicas are in sync, or if the move keeps all its
+    in-sync replicas. A continued run is not checked again.
     """
     found = prepared.found
     if prepared.known is not None:

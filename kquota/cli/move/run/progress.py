@@ -71,11 +71,7 @@ class RunProgress:
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Do a step of the pace, and return True. If the step fails, print a warning, set `pace` to None, and return
-        False.
-
-        The move then continues under the throttle that is set.
-        """
+        """Return False after an error. The move then continues under the throttle that is set."""
         try:
             work()
         except KquotaError as error:

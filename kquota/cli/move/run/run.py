@@ -174,10 +174,8 @@ def _started(
     progress: RunProgress,
     pacing: _Pacing | None,
 ) -> str | WouldExecute | None:
-    """Check the move, set the throttle, and submit all waves.
-
-    Return the run id, or None if every partition is in place. A dry run returns its answer instead. Raises Refused if a
-    check fails, and _TroubleError if `health` finds damage with `--abort-on-trouble`.
+    """Check the move, set the throttle, and submit all waves. Return the run id, or None if every partition is in
+    place. A dry run only checks the move.
     """
     hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
     with (
@@ -236,11 +234,7 @@ def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
-    """Return the prepared moves and their expected pace. The pace is None with `--force`, and if it is unknown.
-
-    Raises the errors of `prepare`. Without `--force`, raises Refused if other moves are running, or if a partition has
-    too few replicas in sync. It also raises Refused if a disk is too small, or if a copy can never catch up.
-    """
+    """Return the prepared moves and their expected pace, which is None with `--force` and if it is unknown."""
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
     prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
@@ -260,10 +254,7 @@ def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
 
 
 def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
-    """Return the expected pace, or None if it is unknown, for example because the throttle changes.
-
-    Raises Refused if a copy can never catch up, even under the highest throttle that the options give.
-    """
+    """Check the copies under the highest throttle that the options give, but return no pace if the throttle changes."""
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
     copies = PacedCopies(moves=prepared.moving, partitions=prepared.found.partitions)
@@ -278,10 +269,8 @@ def _must_be_undamaged(health: ClusterHealth) -> None:
 
 
 def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
-    """Submit the rollback of the open run, as `move abort` does. Return the id of the run, and its rollback plan.
-
-    kquota first records that the run is aborting, so that `move resume` continues the rollback after a crash. Raises
-    Refused if the run is no longer open.
+    """Submit the rollback of the open run. The run is first recorded as aborting, so that `move resume` continues the
+    rollback after a crash.
     """
     say(f"{why}: undoing the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
@@ -306,12 +295,8 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
 def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
-    """Wait until no partition of the plan moves, and return the last verification.
-
-    Each check restores the throttle of moves that have ended.
-
-    Raises _TroubleError if `health` finds damage. Raises Unreachable, or Unknown for an unconfirmed write, only if no
-    check has succeeded for `_PATIENCE` seconds, because brokers restart during long moves.
+    """Wait until no partition of the plan moves. An error ends the wait only if no check has succeeded for `_PATIENCE`
+    seconds, because brokers restart during long moves.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -333,9 +318,7 @@ def _ended(
 
 
 def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
-    """Verify once, restore the throttle of moves that have ended, and record the result. Return None while another
-    kquota holds the lock.
-    """
+    """Verify once, or return None if another kquota holds the lock."""
     began = stage.clock.now()
     try:
         with stage.hold():
@@ -354,7 +337,6 @@ def _wait_for_lock(error: KquotaError) -> None:
 
 
 def _notes(found: Verification, elections: LeadersElected | None, plan: Path, aborted: str | None) -> Iterator[str]:
-    """Yield the notes of the verification and of the elections, and why kquota undid the move (`aborted`)."""
     again = f"Run {suggested('reassign-partitions --verify --all-runs')}"
     yield from remarks.of_verification(found, again=again, undoing=aborted is not None, plan=plan)
     if elections is not None:

@@ -44,7 +44,6 @@ class AdvisedClient(Part):
     limit: float | None
     """The current limit, or None if no quota applies to the client now."""
     proposed: float
-    """The proposed limit."""
     throttle_seconds: float | None = json_key(form=rounded(1))
     """The total throttle time in the measured period under the proposed limit. None if the limit does not throttle the
     client, or with `unpredicted`.
@@ -148,11 +147,8 @@ def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
 
 
 def summary(found: Advised) -> Iterator[str]:
-    """Yield the measured period, the total of each key, and notes about resized limits and throttled clients.
-
-    Then yield at most `_SHOWN` proposed limits that would have throttled their client, the longest throttle time first.
-    kquota never predicts the throttle time for keys with a token bucket. For each such key, yield the number of clients
-    that used more than their proposed limit, if there are any.
+    """Yield notes on the measured use and on the clients that the proposed limits would have throttled. kquota does not
+    predict the throttle time for keys with a token bucket.
     """
     future = found.brokers_later
     later = "" if future is None else f". The limits are for {counted(future, 'broker')} instead of {found.brokers}"

@@ -36,8 +36,8 @@ _MOST_PREDICTED: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """The options that determine the proposed limits. `head_room` is a factor, for example 1.5. `network` is in bytes
-    per second, or None if it is not given.
+    """The options that determine the proposed limits. `head_room` is a factor, for example 1.5, and `network` is in
+    bytes per second.
     """
 
     head_room: float
@@ -107,10 +107,8 @@ def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
 
 
 def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBucket, ThrottledTime]:
-    """Return the throttle time under each proposed limit that throttles its client, on the broker where the use is
-    highest.
-
-    Keys with a token bucket are left out. Limits beyond `_MOST_PREDICTED` are left out with a warning.
+    """Return the throttle time on the broker with the highest use, for at most `_MOST_PREDICTED` of the limits that
+    throttle their client. Keys with a token bucket are left out.
     """
     throttled = [one for one in found if one.throttles and QUOTA_KEYS[one.use.bucket.key].model is not Model.BUCKET]
     worst = sorted(throttled, key=lambda one: one.limit / (one.use.most * one.spread))[:_MOST_PREDICTED]
@@ -131,7 +129,7 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
 
 def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
     """Return the capacity of one broker for each key whose capacity is known. The request capacity is the smallest of
-    all brokers. It is unknown if the request capacity of any broker is unknown.
+    all brokers, and unknown if that of any broker is unknown.
     """
     found = {key: rules.network for key, row in QUOTA_KEYS.items() if row.in_bytes and rules.network is not None}
     threads = [one.request_capacity for one in capacity.brokers or ()]

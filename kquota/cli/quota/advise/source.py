@@ -72,11 +72,6 @@ class UseSource:
         return self._collected(stack, folders, cluster_id, scratch)
 
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
-        """Return the time and the job of a trace.
-
-        Raises Invalid if the trace has no column for a key, if it has no valid row, and if a time is after the year
-        9999.
-        """
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
         on_stage = stack.enter_context(stages())
@@ -115,10 +110,7 @@ class UseSource:
         return MeasuredTime(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
 
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:
-        """Write the readings of the window as usage snapshots, and return their folder.
-
-        Raises Invalid if there are no readings, and Unreachable if Prometheus does not answer.
-        """
+        """Write the readings of the window as usage snapshots, and return their folder."""
         end = datetime.now(UTC).replace(microsecond=0)
         folder = scratch / "usage"
         folder.mkdir()
@@ -177,7 +169,6 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
 
 
 def _compact(folders: Sequence[Path], where: Engine, scratch: Path) -> None:
-    """Compact the waiting snapshots of each folder. Raises Busy if another kquota is compacting the folder."""
     for number, folder in enumerate(folders):
         if not local_files.usage([folder]).waiting:
             continue

@@ -35,11 +35,8 @@ def _name(found: Verdict) -> str:
 
 
 def _probe(probed: ExplainedLoad) -> JsonObject:
-    """Return the client, its load, the quota that the load tests, and other quotas that may throttle the client.
-
-    `asked` is the requested rate: bytes per second on each broker, or mutations per second. A load of requests has
-    `connections` instead. The
-    `limit` of the quota is null if no known limit applies, or if the brokers ignore it.
+    """`asked` is in bytes per second on each broker, or in mutations per second. The `limit` of the quota is null if no
+    known limit applies, or if the brokers ignore it.
     """
     load, explained = probed
     client, quota = explained.client, _answer(load, explained)
@@ -67,12 +64,7 @@ def _probe(probed: ExplainedLoad) -> JsonObject:
 
 
 def _reading(load: Load, reading: Reading) -> JsonObject:
-    """Return the load that one broker or the controller accepted. `broker` is null for the controller. Rates are per
-    second.
-
-    `difference` is a fraction of `expected`. Both are null for a load of requests. `thread_ms_per_request` is null for
-    any other load, and if it is unknown.
-    """
+    """`broker` is null for the controller. Rates are per second, and `difference` is a fraction of `expected`."""
     expected, throttles = _expected(load), reading.throttles
     return {
         "broker": reading.broker,
@@ -112,7 +104,6 @@ def _row(load: Load, reading: Reading) -> list[str]:
 
 
 def _lines(probed: ExplainedLoad) -> Iterator[str]:
-    """Yield the lines of the text output about the load and the quotas."""
     load, explained = probed
     assert explained.client is not None
     yield from wrapped("client", whom(explained.client))
@@ -206,7 +197,6 @@ def _thread_ms(load: Load, reading: Reading) -> float | None:
 
 
 def _answer(load: Load, explained: Explanation) -> KeyAnswer:
-    """Return the quota that the load tests."""
     return next(one for one in explained.answers if one.key == KEYS[load.kind])
 
 

@@ -116,7 +116,7 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
 
 
 def _ending(exit_code: int) -> str:
-    """Return how the client ended. A negative exit code is the number of the signal that ended it."""
+    """A negative exit code is the number of the signal that ended the client."""
     if exit_code > 0:
         return f"it ended with exit code {exit_code}"
     try:
@@ -176,7 +176,7 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
 
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the client in a new process group, which always ends with the block. The client's output goes to stderr."""
+    """Start the client in a new process group, which always ends with the block."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     except OSError as error:

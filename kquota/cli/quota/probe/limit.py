@@ -18,10 +18,8 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 
 def _held(one: Held) -> JsonObject:
-    """Return the highest `rate` that the controller sustained for topics of one size, or null if it sustained none.
-
-    `stopped_at` is the rate that the controller did not sustain, and `why` is the reason. Both are null if it sustained
-    all rates. Rates are in mutations per second.
+    """Rates are in mutations per second. `rate` is null if the controller sustained none, and `stopped_at` if it
+    sustained all.
     """
     return {
         "partitions_per_topic": one.size,
@@ -32,7 +30,7 @@ def _held(one: Held) -> JsonObject:
 
 
 def _step(step: Step) -> JsonObject:
-    """Return one operation at one rate. Times are in seconds, rates in mutations per second."""
+    """Times are in seconds, rates in mutations per second."""
     return {
         "operation": step.operation,
         "partitions_per_topic": step.size,

@@ -72,7 +72,6 @@ def asked(given: ProbeOptions) -> AskedLoad:
 
 
 def _must_have_effect(given: ProbeOptions, load: str) -> None:
-    """Raise Invalid for an option that has no effect on this load."""
     every, unsaid = set(_LOADS), ProbeOptions(connection=given.connection)
     takes = {
         "broker_list": every - {"find_limit", "client_command", "clean_up"},

@@ -106,7 +106,6 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
 
 
 def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    """Return the throughput of the client on each broker, or on the controller."""
     say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         return probe.readings(who, client_id, load, made.names, elapsed)
@@ -115,10 +114,7 @@ def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple
 def _limit(
     who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Try higher and higher mutation rates.
-
-    The exit code is 0 with a suggested limit, 8 without one, and 1 if a topic could not be removed.
-    """
+    """Try higher and higher mutation rates."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -134,7 +130,6 @@ def _limit(
 
 
 def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
-    """Run the operator's own client. kquota creates a topic only if the command contains `{topic}`."""
     client_command.must_run(command)
     who = world.logins(world.where(options.connection), None)
     client_command.must_be_plain("PLAINTEXT" if who.security is None else who.security.protocol)
@@ -162,10 +157,6 @@ def _say_step(step: Step) -> None:
 
 
 def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    """Remove the topics of killed probes. A dry run only lists them.
-
-    The exit code is 8 if a topic may still be in use, or has only the name of a probe's topic.
-    """
     with who.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
@@ -196,7 +187,7 @@ class Made:
 
 @contextmanager
 def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
-    """Remove all topics of the probe at the end of this block, also after an error, and report problems on stderr."""
+    """Remove all topics of the probe at the end of this block, also after an error."""
     try:
         with probe.removed(
             who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
@@ -213,9 +204,8 @@ def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
 
 
 def _remove_older(stage: ProbeCluster) -> Found:
-    """Remove the topics of older probes whose time is over, and report them on stderr.
-
-    Return all topics whose names have the form of a probe's topic name.
+    """Remove the topics of older probes whose time is over. Return all topics whose names have the form of a probe's
+    topic name.
     """
     found, names = probe.remove_older(stage)
     if names:
@@ -227,7 +217,6 @@ def _remove_older(stage: ProbeCluster) -> Found:
 
 
 def _foreign(found: Found) -> list[str]:
-    """Return a line for each topic that has the name, but not the seal, of a probe's topic."""
     return [
         f"topic {name}: kept, because it has the name of a probe's topic, but not the {scratch.SEAL} that kquota sets "
         "on its topics"

@@ -33,15 +33,13 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def _quotas(held: Quotas) -> JsonObject:
-    """Return the limit of each simulated key, or null if it has none, and the number of samples in a quota window."""
     limits = {key: held.limits.get(key) for key, row in QUOTA_KEYS.items() if row.simulated}
     return {**limits, "window_num": held.samples}
 
 
 def _figures(flow: Flow) -> JsonObject:
-    """Return the figures of one client. Times are in ms. If the client never waits, `worst_wait_ms` is 0, and
-    `first_wait_ms`, `first_wait_at_ms` and `worst_wait_at_ms` are null. The steady rates are null if the load is too
-    short.
+    """Times are in ms. If the client never waits, `worst_wait_ms` is 0, and the other first and worst waits are null.
+    The steady rates are null if the load is too short.
     """
     return {
         "begin_ms": flow.begin,
@@ -68,7 +66,6 @@ def _cells(curve: Curve) -> JsonObject:
 
 
 def _round(one: Round) -> JsonObject:
-    """Return one request for topics: its time, the accepted topics and mutations, and the wait of the client."""
     return {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
 
 
@@ -156,15 +153,12 @@ class Streamed(Answer):
 
 
 def _stream(one: Answered) -> JsonObject:
-    """Return one stream of a trace (a connection of a client to a broker), with its result."""
     return {**one.stream._asdict(), **_figures(one.flow)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced(Answer):
-    """The figures of the clients of a trace. The text lists at most `_ROWS` delayed clients, the longest total wait
-    first.
-    """
+    """The figures of the clients of a trace."""
 
     ASCII = True
 
@@ -279,7 +273,6 @@ def client_name(stream: TraceStream) -> str:
 
 
 def _plot(curve: Curve, what: str) -> Iterator[str]:
-    """Plot one cell per second, or several seconds per cell for a long load."""
     shown = curve.within(_width())
     rates = [cell / shown.seconds for cell in shown.cells]
     most = max(rates, default=0.0)

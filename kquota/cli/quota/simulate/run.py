@@ -70,9 +70,6 @@ def run(options: SimulateOptions) -> Answer:
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
-    """Parse the quotas. Raises Invalid for a rate that is not valid, and for a produce quota together with a consume
-    quota.
-    """
     if len(sides := [option_name(key) for key in QUOTA_KEYS if key in given.limits and QUOTA_KEYS[key].in_bytes]) > 1:
         raise Invalid(f"one connection either produces or consumes. Give {' or '.join(sides)}")
     limits = {key: value(key, text, option_name(key)) for key, text in given.limits.items()}
@@ -80,7 +77,6 @@ def _quotas(given: SimulateOptions) -> Quotas:
 
 
 def _check(given: SimulateOptions, held: Quotas, load: str) -> None:
-    """Raise Invalid for an option that has no effect with this kind of load or with these quotas."""
     deploys = load in ("--topics", "--from-file")
     useless = {
         "--partitions": given.partitions is not None and not deploys,
@@ -189,11 +185,6 @@ def _thread_ms(given: SimulateOptions, held: Quotas) -> float:
 
 
 def _traced(given: SimulateOptions, held: Quotas) -> Traced:
-    """Simulate a trace. kquota leaves out rows that are not valid, and reports them on stderr.
-
-    Raises Invalid for files that are not a trace, for a trace without a valid row, and for a quota whose column is
-    missing from the header.
-    """
     where = engine(given.spark)
     with local_files.workspace() as scratch:
         trace = trace_files.opened(given.trace or (), scratch)

@@ -33,10 +33,8 @@ _MILLISECONDS: Final = rounded(1)
 
 
 def _client(usage: Usage) -> JsonObject:
-    """Return a bucket: its client, its limit and the quota that sets it, and its use on each broker.
-
-    `limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket. `share` is the use as a fraction
-    of the limit, or null without a limit above 0 or a reported use. Values that a broker does not report are null.
+    """Values are null if no quota limits the bucket, or if the broker does not report them. `share` is the use as a
+    fraction of the limit, and needs a limit above 0.
     """
     bucket = usage.bucket
     return {
@@ -63,7 +61,6 @@ def _client(usage: Usage) -> JsonObject:
 
 
 def _line(usage: Usage) -> Sequence[str]:
-    """Return one row of the text table. It shows the broker of the `worst` reading."""
     bucket, worst, part = usage.bucket, usage.worst, usage.share
     return (
         bucket_name(bucket.user, bucket.client_id),
@@ -84,7 +81,6 @@ _NARROW: Final = ("quota", "broker", "limit")
 
 
 def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Return the lines of the table. Columns of `_NARROW` are left out, one by one, until the table fits in `width`."""
     lines: list[str] = []
     for dropped in range(len(_NARROW) + 1):
         shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]
@@ -175,9 +171,7 @@ def run(options: TopOptions) -> Generator[TopClients]:
 
 
 def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
-    """Yield the lines of one reading. If the source does not answer, yield only a warning, because the next reading may
-    succeed.
-    """
+    """If the source does not answer, yield only a warning, because the next reading may succeed."""
     try:
         found = _read(reader, quotas, options, source)
     except Unreachable as error:
@@ -237,7 +231,6 @@ def _of_this_cluster(
 
 
 def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
-    """Yield a note for each broker without a quota metric or with lines that cannot be read."""
     for one in answered:
         if not one.has_readings:
             yield (

@@ -109,11 +109,7 @@ def _cleared(
 
 
 def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[Run], list[Run]]:
-    """Return the throttle runs to end: `run`, or by default the runs of this user on this host and the runs without
-    an owner. The second list has the other open throttle runs, and is empty if `run` is given.
-
-    Raises Refused for a run that is not open, or that moves partitions.
-    """
+    """Return the throttle runs to end, and the other open throttle runs (none if `run` is given)."""
     throttles = [one for one in open_runs if one.purpose is Purpose.THROTTLE]
     if run is None:
         mine = [one for one in throttles if one.owner is None or one.owner.same_person(me)]
@@ -131,11 +127,8 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
 
 
 def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared:
-    """Remove every throttled replica list, and every rate that is set on one broker (alive or dead), but not the rates
-    in the broker defaults. Then end the recorded throttle runs.
-
-    With `asks`, first ask for confirmation. A dry run writes nothing. If a setting of a live broker or of a topic is
-    pending, the runs stay open.
+    """Remove every throttled replica list and every rate except those in the broker defaults. Then end the recorded
+    throttle runs, unless a setting of a live broker or of a topic is pending.
     """
     hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
@@ -187,7 +180,6 @@ def _every(standing: Standing) -> tuple[Change, ...]:
 
 
 def _disclose(standing: Standing) -> None:
-    """Warn about running moves that lose their throttle, and about rates that this command cannot remove."""
     if running := len(standing.snapshot.running):
         moving = agreeing(running, "partition", "is", "are")
         say(f"warning: {moving} moving. Without a throttle, a move uses all available bandwidth")
@@ -198,9 +190,6 @@ def _disclose(standing: Standing) -> None:
 
 
 def _ask(ports: Ports, changes: Sequence[Change], dead: Sequence[BrokerId]) -> None:
-    """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
-    the meantime.
-    """
     for line in confirmation.first([*difference(changes), *_unknown_rates(dead)]):
         say(line)
     confirmation.must_agree("remove all of these throttles, including those of other tools and users?")

@@ -51,9 +51,6 @@ def _correct_list(of: Finding) -> str:
 
 
 def _alter_side(of: Finding) -> str:
-    """Return the command that gives both sides the same rate. If both already have a rate, `KEY=RATE` is a
-    placeholder.
-    """
     rates = {setting.key: values[0] for setting, values in of.values.items()}
     unset = [side for side in REPLICATION_RATES if side not in rates]
     config = f"{unset[0]}={next(iter(rates.values()))}" if len(unset) == 1 else "KEY=RATE"
@@ -181,7 +178,7 @@ def examination(
 
 
 def _finding(one: Finding, first: Mapping[Setting, Mapping[str, datetime]]) -> JsonObject:
-    """Return a finding. `first_seen` is null if it is unknown, or if `--fix` cannot remove the value."""
+    """`first_seen` is null if it is unknown, or if `--fix` cannot remove the value."""
     return {
         "rule": one.rule,
         "where": one.where,

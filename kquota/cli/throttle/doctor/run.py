@@ -49,9 +49,7 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Find problems, and record when doctor first saw each leftover. Unless `older_than` (in seconds) is None, also
-    show what `--fix` would do.
-    """
+    """Unless `older_than` (in seconds) is None, also show what `--fix` would do."""
     with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
@@ -81,7 +79,6 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
-    """Remove leftovers, check again, and report what remains."""
     hold = move_stores.Hold(doing="throttle doctor --fix", cautious=True)
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
@@ -123,9 +120,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """Return the dead brokers whose rates `--fix` removes. If `older_than` is not 0, return no brokers, because the age
-    of an unknown rate is unknown.
-    """
+    """If `older_than` is not 0, return no brokers, because the age of an unknown rate is unknown."""
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 
 

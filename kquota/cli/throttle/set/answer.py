@@ -66,7 +66,7 @@ def throttle_set(
     """Return the answer for the throttle that was set, or that a dry run would set.
 
     `record` is the place where the run is recorded, or None. `alone` is the reason why other hosts do not see the run,
-    or None if they see it. `notes` come before the notes of this function.
+    or None if they see it.
     """
     return ThrottleSet(
         run=None if held.run is None or dry_run else held.run.id,

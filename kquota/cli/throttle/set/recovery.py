@@ -35,8 +35,8 @@ def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRa
     """Throttle the replicas that are out of sync, and stop throttling each replica that is in sync again. Yield an
     answer for each check. The checks end when no replica is out of sync, or with `--once` after the first one.
 
-    kquota waits 2 seconds between two checks. If a later check fails with Busy or Unreachable, kquota prints the error
-    and checks again. After an interrupt, kquota prints how to continue and how to restore the previous values.
+    If a later check fails with Busy or Unreachable, kquota prints the error and checks again. After an interrupt,
+    kquota prints how to continue and how to restore the previous values.
 
     Raises Refused for an unknown broker and, without `--force`, if the broker can never catch up at this rate. Also
     raises the errors of `set_and_clear.recover`, and in the first check Busy and Unreachable.
@@ -83,11 +83,10 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
 def _look(
     at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Check once. If the check changed something or stderr is a terminal, print the number of out-of-sync replicas.
-    `going` is the run of the previous check, or None.
+    """Check once. `going` is the run of the previous check, or None.
 
-    Each check has a new connection, because the broker may stop between two checks. Each check takes the lock again,
-    because other commands may write in between.
+    Each check has a new connection, because the broker may stop between two checks, and takes the lock again, because
+    other commands may write in between.
     """
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
@@ -106,10 +105,8 @@ def _look(
 
 
 def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
-    """Raise Refused if replicas of the broker that are out of sync can never catch up at this rate.
-
-    A rate that the run already has is not checked again. A cron job that repeats the command must still remove in-sync
-    replicas from the lists.
+    """A rate that the run already has is not checked again, because a cron job that repeats the command must still
+    remove in-sync replicas from the lists.
     """
     known = throttle_wanted.known(throttle_wanted.recovery(broker), ports.runs.unfinished())
     if known is not None and known.rate == rate:
@@ -137,7 +134,6 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
 
 
 def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    """Raise Refused if the broker is not alive and has no replica."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")

@@ -41,9 +41,7 @@ _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The options that select topics, brokers, sides and the rate. `rate` is None if it is not given. Empty `sides`
-    means both sides.
-    """
+    """The options that select topics, brokers, sides and the rate. Empty `sides` means both sides."""
 
     topics: tuple[str, ...]
     all_topics: bool
@@ -54,7 +52,6 @@ class _Asked:
 
     @property
     def selects(self) -> bool:
-        """True if the options select topics or brokers."""
         return bool(self.topics or self.brokers or self.all_topics or self.all_brokers)
 
 
@@ -62,8 +59,8 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     """Throttle topics and brokers, throttle a returning broker, or change the rate of an open run. A dry run only
     returns the changes.
 
-    Prints the given rate and warnings on stderr. For topics and brokers, also measures throughput for the time of
-    `--sample`. For a returning broker, yields an answer for each check.
+    For topics and brokers, the command may first measure throughput for the time of `--sample`. Except in a dry run, a
+    returning broker gets a generator with an answer for each check.
 
     Raises Invalid for a missing or invalid option, and for options that cannot be combined. Raises Refused for an
     unknown topic, broker or run, and if a check fails. Raises Busy if another kquota holds the lock, and Unreachable if
@@ -97,7 +94,6 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
 
 
 def _check(asked: _Asked, options: SetOptions) -> None:
-    """Raise Invalid for options that cannot be combined, and if the target or the rate is missing."""
     of_run = options.run is not None or options.reassignment_json_file is not None
     others = (options.recovering, options.run, options.reassignment_json_file)
     selects = asked.selects and not (of_run and not (asked.topics or asked.all_topics or asked.all_brokers))
@@ -140,7 +136,6 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         held = set_and_clear.prepare(*what)
         if not options.force:
             _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)
-        # Warn if the throttle leaves little or nothing for replicas that must catch up.
         after = standing.after(held.changes)
         for line in starving(after, flowing(ports, after, seconds)):
             say(line)
@@ -153,7 +148,6 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
 
 
 def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: ByteRate | None) -> None:
-    """Raise Refused if this rate is too low for running copies that are throttled after the change."""
     sides = {(BrokerId(int(setting.name)), _SIDES[setting.key]) for setting in wanted if not setting.is_list}
     throttled = {name for key in LISTS.values() for name, _ in after.listed(key)}
     running = after.snapshot.running.keys() & throttled
@@ -165,7 +159,6 @@ def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: Byt
 
 
 def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
-    """Yield notes about traffic that the throttle does not limit."""
     if topics:
         yield (
             "note: the throttle counts fetches of in-sync replicas, but never delays them (KAFKA-4313). Replicas that "
@@ -183,10 +176,8 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
 
 
 def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
-    """Return the brokers that get the rate, or none if no rate is given.
-
-    Raises Refused for a topic or broker that does not exist, and for a broker of `--broker` whose rates could not be
-    read. Other brokers whose rates could not be read are left out with a warning.
+    """Return the brokers that get the rate. Without `--broker`, brokers that did not answer are left out with a
+    warning.
     """
     checks.must_exist(standing, topics, asked.brokers)
     if asked.rate is None:
@@ -255,10 +246,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
 
 
 def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
-    """Return the settings of the rates to change, or an empty tuple for all rates of the run.
-
-    Raises Refused for a run without a move, for a paused run, and for a broker on which the run set no matching rate.
-    """
+    """Return the settings of the rates to change, or an empty tuple for all rates of the run."""
     if not asked.brokers and not asked.sides:
         return ()
     if run.purpose is not Purpose.MOVE:
@@ -285,10 +273,7 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
 
 
 def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptions, *, over_zookeeper: bool) -> Run:
-    """Return `found`, or raise Refused if it is None.
-
-    Over ZooKeeper, `--execute` cannot take over a move without a record, so the message does not suggest `--execute`.
-    """
+    """Over ZooKeeper, `--execute` cannot take over a move without a record, so the message does not suggest it."""
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"

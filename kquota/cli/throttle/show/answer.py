@@ -215,7 +215,6 @@ class ThrottlesShown(Answer):
         return [",".join(ids), ",".join(moment(run.begun) for run in self._holders(ids))]
 
     def _by(self, ids: Sequence[str]) -> str:
-        """Return as text the runs that set a value, and the times at which they began."""
         holders = [
             f"by run {run.id}{'' if run.owner is None else f' of {_owner(run)}'} since {moment(run.begun)}"
             for run in self._holders(ids)

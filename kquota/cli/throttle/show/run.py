@@ -79,17 +79,14 @@ class Selection:
 
     @property
     def _rates_unknown(self) -> bool:
-        """True if a rate of the selection may be set, but could not be read."""
         return any(self._shows(broker) for broker in self.standing.unread)
 
     @property
     def _lists_unknown(self) -> bool:
-        """True if a list of the selection may be set, but could not be read."""
         return any(not self.topics or topic in self.topics for topic in self.standing.unread_topics)
 
     @cached_property
     def _lists(self) -> list[Setting]:
-        """The lists to show. With only `--broker`, these are the lists that name one of the brokers."""
         if self.brokers and not self.topics:
             wanted = set(self.brokers)
             return [
@@ -120,14 +117,12 @@ class Selection:
 
     @property
     def _measured(self) -> list[BrokerId]:
-        """The brokers to show: those with a rate, and those in `_replicas`. With `--broker`, only the given brokers."""
         limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
         replicas = {broker for _, broker in self._replicas}
         return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
 
     @property
     def _defaults(self) -> list[BrokerOrDefault]:
-        """The broker defaults, if they have a rate and the selection includes them."""
         return [where for where in self.standing.limits if isinstance(where, Default) and self._shows(where)]
 
     def _shows(self, where: BrokerOrDefault) -> bool:
@@ -145,7 +140,7 @@ class Selection:
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: BrokerOrDefault, key: str, limit: StoredRate) -> RateShown:
-        """Return a rate with the runs that set it. A static rate, or a rate in the broker defaults, has no runs."""
+        """Only a dynamic rate of one broker has runs, because a run sets no other rates."""
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)
@@ -153,7 +148,7 @@ class Selection:
         return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
 
     def _list(self, setting: Setting) -> ListShown:
-        """Return the entries of a list, grouped by the runs that set them. An empty list has one empty group."""
+        """An empty list has one empty group, so that the output shows it."""
         value = self.standing.lists[setting]
         taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)

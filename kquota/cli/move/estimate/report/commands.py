@@ -65,5 +65,4 @@ def commands(options: tuple[str, ...], plan: str, throttle: ByteRate) -> tuple[t
 
 
 def _words(*options: str) -> tuple[str, ...]:
-    """Return each option together with its value as one part, quoted for a shell."""
     return tuple(shlex.join(pair) for pair in zip(options[::2], options[1::2], strict=True))

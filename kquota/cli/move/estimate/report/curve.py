@@ -73,9 +73,7 @@ def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> Throttle
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Yield the points of the curve whose time is known. Points are close together just above `never`, because the
-    curve is steep there.
-    """
+    """Points are close together just above `never`, because the curve is steep there."""
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200

@@ -70,7 +70,7 @@ def must_be_installed() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot."""
+    """An SVG plot for a page."""
 
     title: str
     """The title, also for screen readers."""
@@ -270,10 +270,7 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Draw two bars for each broker, with their values if there is room. Return the bytes in one unit of the axis.
-
-    The axis also has room for the values in `more`.
-    """
+    """Draw two bars for each broker, and return the bytes in one unit of the axis, which also has room for `more`."""
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):

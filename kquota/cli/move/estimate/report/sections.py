@@ -120,10 +120,8 @@ def carried(answer: Estimate) -> Carried:
         return pace.ends.get((share.broker, share.side))
 
     def takes(share: Share) -> tuple[bool, float, int]:
-        """The sort key of a side: whether it is the bottleneck, its time, and its broker.
-
-        The time is the expected time, or the least time if the expected time is unknown. For a side that never
-        finishes, the time is infinite.
+        """Return the sort key of a side. A side without an expected time counts with its least time, and a side that
+        never finishes with an infinite time.
         """
         seconds = share.least_seconds if (end := done(share)) is None else end
         return share == pace.bottleneck, math.inf if share.finishes is False else seconds, -share.broker
