@@ -26,7 +26,7 @@ STORE: Final = 8 * 2**20
 STATE: Final = 16 * 2**20
 """The largest size in bytes of a small file that kquota keeps, except for journals and snapshots."""
 JOURNAL: Final = 512 * 2**20
-"""The largest size in bytes of a journal. The two plans of a million partitions take 200 MB."""
+"""The largest size in bytes of a journal. The plan and the rollback plan of a million partitions take 200 MB."""
 LINE: Final = 100_000
 """The largest size of a line: in bytes in a snapshot or in metrics, and in characters in a trace. A row of a snapshot
 takes less than 2,000 bytes.

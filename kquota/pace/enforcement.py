@@ -14,10 +14,13 @@ from typing import Final
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
 QUICK_SECONDS: Final = 0.3
-"""The seconds of a move whose copies all pass at once: the controller's work, one or two fetches, and joining the ISR.
+"""The seconds of a move if the throttle delays none of its bytes: the controller's work, one or two fetches, and
+joining the ISR.
 """
 START_SECONDS: Final = 1.5
-"""The seconds for the start, the pause after the copies that pass at once, the last fetch, and joining the ISR."""
+"""The seconds for the start, the pause after the bytes that the throttle does not delay, the last fetch, and joining
+the ISR.
+"""
 TURNOVER_SECONDS: Final = 1.6
 """A move loses up to this many seconds while the second quota window replaces the first, because the first one began
 with a burst.

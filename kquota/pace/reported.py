@@ -9,7 +9,9 @@ from typing import Final, TypeAlias
 
 FACTOR: Final = 1.5
 LEAST_EXCESS_SECONDS: Final = 0.005
-"""A time is high if it is above `FACTOR` times its baseline, and also above its baseline plus this time."""
+"""A time is high if it is above `FACTOR` times its baseline, and also more than this many seconds above its
+baseline.
+"""
 
 
 class ReportedTime(enum.Enum):

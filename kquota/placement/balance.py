@@ -226,7 +226,9 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """With `clean`, neither broker may leave the band on the other side."""
+        """True if the move of `p` brings the two brokers closer to the band in total. With `clean`, the source must
+        also not fall below the band, and the destination must not rise above it.
+        """
         size, band = self.draft.sizes[p], self.band
         of, to = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:

@@ -89,12 +89,14 @@ def placed(
     shift: int,
     first: int = 0,
 ) -> dict[int, Replicas]:
-    """Return the replicas of partitions numbered from `first`, over the brokers of `racks`, the leader first.
+    """Return the replicas of `partitions` partitions, numbered from `first`, on the brokers of `racks`, the leader
+    first.
 
-    `partitions` is the number of partitions. Leaders go around the brokers from `start`. Followers begin at the broker
-    after the leader, plus `shift` times the number of racks. `shift` grows by one in every round, which spreads the
-    followers of one leader over all other brokers. Without racks, all brokers are in one rack. The replication factor
-    must not exceed the number of brokers. Source: KIP-36, AdminUtils.
+    The brokers are in the order of `alternated`, and positions wrap around. The leader of partition n is the broker at
+    position n + `start`. Its followers begin at the next broker, plus `shift` times the number of racks. `shift` grows
+    by one after each pass over all brokers, which spreads the followers of one leader over all other brokers. A rack
+    gets a second replica only when every rack has one. Without racks, all brokers are in one rack. The replication
+    factor must not exceed the number of brokers. Source: KIP-36, AdminUtils.
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}

@@ -73,7 +73,7 @@ class BucketUse:
         return bool(self.throttle_ms) or (self.tokens is not None and self.tokens < 0)
 
     def order(self) -> tuple[bool, float]:
-        """Return the sort key by use. Throttled readings come last. An unknown use counts as 0."""
+        """Return the key that sorts readings by use. Throttled readings come last. An unknown use counts as 0."""
         return self.throttled, self.used or 0.0
 
 

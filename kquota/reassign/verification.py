@@ -333,7 +333,9 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
 
 
 def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> tuple[Change, ...]:
-    """Topics in whose lists an open run has entries are left out, because these entries and entries of another tool can
+    """Return the changes that remove the list entries of the plan's ended moves and of the `cancelled` moves.
+
+    A topic is left out if an open run has entries in its lists, because these entries and entries of another tool can
     together look like a move. The partitions of open runs are also left out, because the records of these runs show the
     values that kquota set.
     """

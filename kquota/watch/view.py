@@ -107,7 +107,7 @@ class WatchedMoveView:
 
     @property
     def last(self) -> DestinationView | None:
-        """The destination that is expected to end last, or None if no remaining time is known."""
+        """The destination whose copies are expected to end last, or None if no remaining time is known."""
         known = [lane for lane in self.destinations if lane.seconds_left is not None]
         return max(known, key=lambda lane: lane.seconds_left or 0.0) if known else None
 

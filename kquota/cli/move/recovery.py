@@ -219,8 +219,9 @@ def _checked_waves(
 ) -> Iterator[tuple[Prepared, Callable[[], str | None]]]:
     """Yield the prepared run, and a function that returns the reason why no further wave may start, or None.
 
-    Only `move run` limits a run, so the health of the cluster is checked only for a run with limits. With `force`,
-    which `--gone` implies, partitions that are already unhealthy do not count.
+    The health of the cluster is checked only for runs with limits, which are runs of `move run`. Runs that are aborting
+    and runs over ZooKeeper are not checked. If the cluster is unhealthy now, the yielded run submits no new partition.
+    With `force`, which `--gone` implies, partitions that are already unhealthy do not count.
     """
     if run.aborting or run.limits == UNLIMITED or at.zookeeper is not None:
         yield prepared, lambda: None

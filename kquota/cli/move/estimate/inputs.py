@@ -326,7 +326,9 @@ def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
-    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023)."""
+    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023). If
+    this is the case only on some brokers, also print a note.
+    """
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):
         say(

@@ -254,7 +254,9 @@ def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
 
 
 def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
-    """Check the copies under the highest throttle that the options give, but return no pace if the throttle changes."""
+    """Raise Refused if a copy can never catch up under the highest throttle that the options give. Return the pace of
+    the copies, or None if it is unknown, if there is no throttle, or if `pacing` changes the throttle.
+    """
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
     copies = PacedCopies(moves=prepared.moving, partitions=prepared.found.partitions)
