@@ -24,9 +24,9 @@ _MOST_MUTATIONS: Final = 2_000
 writes at most 10,000 records for a request.
 """
 _PERIOD: Final = 1.0
-"""Before a topic that uses less than this many seconds of the rate, kquota waits this many seconds longer, so that it
-can send several topics together. It does not wait longer if the topic is the last one or other clients share the
-bucket.
+"""If the time of the next topic is less than this many seconds, kquota waits this many seconds longer, so that one
+request can contain several topics. The time of a topic is the number of its mutations divided by the rate. kquota does
+not wait longer for the last topic, or if other clients share the bucket.
 """
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """The size of a full bucket, in seconds of its rate, with Kafka's defaults of `controller.quota.window.num` and

@@ -156,8 +156,8 @@ def whole(seconds: float, warm: float) -> float:
     """Round the seconds up to whole windows of the quota with this `warm` time. Return them unchanged if the result
     would exceed `MOST_SECONDS`.
 
-    A quota allows bursts within a window. Over a fraction of a window, one additional burst changes the rate by a
-    tenth.
+    A quota allows bursts within a window. If the time is not a whole number of windows, one additional burst can change
+    the measured rate by a tenth.
     """
     window = warm / _WINDOWS
     rounded = math.ceil(seconds / window) * window

@@ -115,14 +115,14 @@ def climb(
     scratch_names: Iterator[str],
     replication_factor: int,
 ) -> Iterator[Step]:
-    """Run the rungs in order, and yield each step when it is completed. No rung is tried after a rung that does not
-    hold.
+    """Run the rungs in order, and yield each step when it is completed. No rung is tried after a rung whose rate the
+    controller does not sustain (`Step.why_not`).
 
-    If brokers do not show the result of a step in time, the rest of its rung is left out. `scratch_names` provides the
-    name of each topic to create.
+    If brokers do not show the result of a step within `_PATIENCE` seconds, the remaining steps are left out.
+    `scratch_names` provides the name of each topic to create.
 
-    Raises Refused if the cluster does not allow an operation, or if a quota rejects this client, because the probe
-    would then measure the quota instead. Raises Unreachable if no answer came.
+    Raises Refused if an operation on a topic fails, also if a quota rejects this client, because the probe would then
+    measure the quota instead. Raises Unreachable if no answer came.
     """
     for rung in rungs:
         names = list(islice(scratch_names, rung.topics))

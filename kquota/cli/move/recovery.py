@@ -74,7 +74,8 @@ def resume(options: ResumeOptions) -> Recovered:
     Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
     terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
     confirm a takeover. Raises Conflict for a run that was not shown before the confirmation. Raises Busy if another
-    kquota holds the lock, and Unreachable if the cluster does not answer.
+    kquota holds the lock, and Unreachable if the cluster does not answer. Also raises Unknown and Incomplete, as
+    `carry_out` does.
     """
     return _recover(world.where(options.connection), options, "resume")
 
@@ -87,7 +88,7 @@ def abort(options: AbortOptions) -> Recovered:
     with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
     Refused if the selected run is not open, if a check fails, or if the operator does not confirm. Raises Conflict for
     a run that was not shown before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if
-    the cluster does not answer.
+    the cluster does not answer. Also raises Unknown and Incomplete, as `carry_out` does.
     """
     at = world.where(options.connection)
     if not options.elect_leaders:

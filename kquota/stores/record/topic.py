@@ -269,7 +269,7 @@ class TopicRecord:
         self._refresh()
 
     def _must_be(self, mine: Lock) -> None:
-        """Raise Busy if another process held the lock at the last reading. `Log.append` detects only later changes."""
+        """Raise Busy unless the last reading shows the lock `mine`. `Log.append` detects only later changes."""
         found = self._found(forced=True)
         if found is None or found.term != mine.term:
             raise self._taken_over()
