@@ -770,7 +770,7 @@ O	kquota quota advise	--window	once	free	Time span of the readings to use, up to
 O	kquota quota advise	--step	once	free	Time between two readings from --prometheus
 O	kquota quota advise	--compact	once	flag	Also compact the snapshots into Parquet, with one row per client, key, broker and day
 O	kquota quota advise	--percentile	once	free	Percentage of time for which the use must stay below the limit, before head room is added
-O	kquota quota advise	--head-room	once	free	Percentage to add to the use, for growth
+O	kquota quota advise	--head-room	once	free	Percentage to add to the measured use, for growth
 O	kquota quota advise	--key	many	free	Key to limit
 O	kquota quota advise	--network	once	free	Network bandwidth of a broker in each direction, for example 1.25GB/s
 O	kquota quota advise	--brokers	once	free	Future number of brokers
@@ -788,7 +788,7 @@ O	kquota quota simulate	--request-percentage	once	free	Percent of one thread of 
 O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
 O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted
 O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
-O	kquota quota simulate	--from-file	once	files	File as for `kquota topics`, with one topic per line: NAME
+O	kquota quota simulate	--from-file	once	files	File with one topic per line: NAME
 O	kquota quota simulate	--within	once	free	Find the smallest mutation rate at which the load takes at most this time, for example 10m
 O	kquota quota simulate	--model	once	shipped|draft-even|draft-front	Use the arithmetic of Kafka'\''s releases, or of a draft of KIP-599
 O	kquota quota simulate	--permissive	once	flag	Simulate a client that brokers delay because they cannot reject it, for example librdkafka

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kquota import folders
-from kquota.errors import Invalid, Refused
+from kquota.errors import Incomplete, Invalid, Refused
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes import snapshot as text
 from kquota.sizes.history import Listing, SnapshotKey
@@ -80,6 +80,8 @@ def _for_snapshot() -> Iterator[None]:
         raise Invalid(f"--snapshot: {error}") from error
     except Refused as error:
         raise Refused(f"--snapshot: {error}") from error
+    except Incomplete as error:
+        raise Incomplete(f"--snapshot: {error}", error.done, error.undone) from error
 
 
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:

@@ -110,7 +110,7 @@ class LatencyProbe:
             except KquotaError:
                 # Otherwise, every attempt would leave a topic until the end.
                 self._remove(self._made[before:])
-            self._again = now + _RETRY
+            self._again = self._clock.now() + _RETRY
         return by_broker
 
     def _open(self) -> None:

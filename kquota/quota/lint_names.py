@@ -64,7 +64,7 @@ def _spaced(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[Q
                 key=None,
                 what=f"has only white space in the name of its {kind[:-1]}",
                 why=why,
-                do="remove it, unless this name is intended",
+                do="remove its limits, unless this name is intended",
                 cure=(QuotaChange(entity=entity, delete=tuple(limits)),),
             )
 

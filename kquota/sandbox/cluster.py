@@ -137,7 +137,7 @@ def up(
     `properties` are added to the configuration of every broker, or of ZooKeeper if it is the only server. `tiered`
     gives the brokers a folder as remote storage, so that topics can have `remote.storage.enable`. `metrics` gives the
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` is the id of a process. In
-    that case, the sandbox is stopped and removed when the process ends.
+    that case, the sandbox is stopped and removed when the process ends. An interrupted start leaves nothing.
 
     Raises Refused if PySpark or Java is missing, if the sandbox is already running, if too few ports are free, if the
     data of a stopped sandbox cannot be removed, or if a server does not start (its log is kept). Raises Busy while
@@ -164,8 +164,10 @@ def up(
             if owner_pid is not None:
                 _tie(planned, owner_pid)
             _start(planned, where, report)
-        except BaseException:
+        except BaseException as error:
             stop_folder(directory, patience=2.0)
+            if isinstance(error, KeyboardInterrupt):
+                places.remove(directory)
             raise
         ready = dataclasses.replace(planned, ready=True)
         _save(ready)

@@ -20,7 +20,7 @@ from kquota.errors import KquotaError, Unreachable
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.reassign.plan import Plan
 from kquota.sandbox import cluster as sandbox
-from kquota.sandbox import jars, traffic
+from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.jars import ReportProgress
 from kquota.terms import BrokerId, TopicPartition
@@ -78,7 +78,7 @@ def demo(story: Story) -> bool:
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
             story.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
-            found = _up(story, jars.NEWEST)
+            found = sandbox.up(name=NAME, owner_pid=os.getpid(), report=story.progress)
         except Unreachable as error:
             story.line("Kafka is not available here: ", error)
             return _on_zookeeper_alone(story, Path(folder))
@@ -92,14 +92,6 @@ def demo(story: Story) -> bool:
             sandbox.down(NAME)
     story.line("\nAll steps worked. The sandbox is removed.")
     return True
-
-
-def _up(story: Story, kafka: str | None) -> Sandbox:
-    try:
-        return sandbox.up(name=NAME, kafka=kafka, owner_pid=os.getpid(), report=story.progress)
-    except KeyboardInterrupt:
-        sandbox.down(NAME)
-        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +251,7 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
     story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
-    found = _up(story, None)
+    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), report=story.progress)
     try:
         cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
         cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)

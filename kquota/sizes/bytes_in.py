@@ -163,7 +163,8 @@ def _in_order(found: BytesIn, what: str) -> BytesIn:
     pairs = [*itertools.pairwise(known), (("low", found.low or 0.0), ("bytes_in", found.mean))]
     for (name, rate), (above, most) in pairs:
         if rate > most:
-            raise Invalid(f"{what}: {name} is above {above}. low must be the lowest value, and peak at least high")
+            order = "low must not be above bytes_in or high, and high must not be above peak"
+            raise Invalid(f"{what}: {name} is above {above}. {order}")
     return found
 
 

@@ -81,7 +81,7 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
     for label in _LABELS:
         if (number := _only_number(labels.get(label, ""))) is not None:
             return number
-    shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) or "no label"
+    shown = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
     raise Invalid(f"{where}: no label names the broker ({{{shown}}}). Add the label broker_id with label_replace()")
 
 

@@ -69,7 +69,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
         if missing := [name for name in _COLUMNS if name not in found.columns]:
             has = ", ".join(found.columns)
             raise Invalid(
-                f"{plan.name}: missing from the columns: {', '.join(missing)} (found: {has}). Write the plan again "
+                f"{plan.name}: these columns are missing: {', '.join(missing)} (found: {has}). Write the plan again "
                 "with all columns"
             )
         entries = found.select(

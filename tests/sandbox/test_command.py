@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import KquotaError, Refused
-from kquota.sandbox import cluster, demo
+from kquota.sandbox import cluster, demo, places
 from kquota.sandbox.cluster import Sandbox
 from tests.cli.run import Ran, kquota, run
 from tests.sandbox.watch import runs
@@ -152,20 +152,19 @@ def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
         running.kill()
 
 
+@pytest.mark.zookeeper
 @pytest.mark.parametrize("ended", [KeyboardInterrupt(), Refused("broker 1 did not start")], ids=["Ctrl-C", "no start"])
-def test_a_demo_that_does_not_start_leaves_only_the_logs_of_its_servers(
-    ended: BaseException, monkeypatch: pytest.MonkeyPatch
+def test_a_sandbox_that_does_not_start_keeps_its_logs_unless_it_was_interrupted(
+    ended: BaseException, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    removed: list[str] = []
-
-    def up(**_: object) -> None:
+    def start(*_: object) -> None:
         raise ended
 
-    monkeypatch.setattr(cluster, "up", up)
-    monkeypatch.setattr(cluster, "down", removed.append)
+    monkeypatch.setattr(cluster, "_start", start)
     with pytest.raises(type(ended)):
-        demo.demo(demo.Story(line=lambda *_: None, progress=lambda *_: None, commands={}))
-    assert removed == ([demo.NAME] if isinstance(ended, KeyboardInterrupt) else [])
+        cluster.up(name=name, kafka=None)
+    assert places.directory(name).exists() == (not isinstance(ended, KeyboardInterrupt))
+    cluster.down(name)
 
 
 def test_folders_of_others_are_left_out_and_an_unusable_one_is_named(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_interrupted_up_stops_what_it_started(name: str) -> None:
         up.send_signal(signal.SIGINT)
         assert up.wait(timeout=120) == 130
     assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
+    assert not folder.exists()
 
 
 @pytest.mark.kafka

@@ -76,7 +76,7 @@ REFUSED = {
     "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
     "low above the mean": (
         '{"1": {"bytes_in": 5, "low": 6}}',
-        "rates: broker 1: low is above bytes_in. low must be the lowest value, and",
+        "rates: broker 1: low is above bytes_in. low must not be above bytes_in or high, and",
     ),
     "high above the peak": ("broker,bytes_in,high,peak\n1,3,5,4\n", "rates: broker 1: high is above peak"),
     "low above the peak": ("broker,bytes_in,low,peak\n1,3,2,1\n", "rates: broker 1: low is above peak"),
@@ -99,7 +99,7 @@ REFUSED = {
         answered(({"pod": "prod2-kafka-3"}, [0, "1"])),
         'no label names the broker ({pod="prod2-kafka-3"})',
     ),
-    "no label": (answered(({}, [0, "1"])), "no label names the broker ({no label})"),
+    "no label": (answered(({}, [0, "1"])), "no label names the broker ({})"),
     "two jobs": (
         answered(({"broker": "3", "job": "a"}, [0, "1"]), ({"broker": "3", "job": "b"}, [0, "1"])),
         "broker 3 has 2 series that differ in job. Query one series per broker",

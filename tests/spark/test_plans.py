@@ -139,7 +139,8 @@ def test_the_first_entry_that_breaks_a_rule_is_reported(spark: SparkSession, tmp
 def test_parquet_that_is_not_a_plan(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "ids"))
     with pytest.raises(
-        Invalid, match=r"/ids: missing from the columns: topic, partition, replicas \(found: id\). Write the plan again"
+        Invalid,
+        match=r"/ids: these columns are missing: topic, partition, replicas \(found: id\). Write the plan again",
     ):
         of_plan(spark, tmp_path / "ids", tmp_path)
     damaged, scratch = tmp_path / "damaged", tmp_path / "s"

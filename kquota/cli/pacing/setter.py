@@ -26,7 +26,10 @@ from kquota.watch.observation import MoveWatch, Observed
 _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _REPEAT_SECONDS: Final = 30.0
-"""The seconds between two attempts to set the rates of brokers that missed a change."""
+"""The seconds until kquota again sets the rates of brokers that missed a change. Each further attempt waits twice as
+long, at most `_LONGEST_REPEAT_SECONDS`, because every attempt is recorded.
+"""
+_LONGEST_REPEAT_SECONDS: Final = 480.0
 _Result = TypeVar("_Result")
 
 
@@ -63,6 +66,8 @@ class RateSetter:
     """If True, kquota does not check whether the copies can catch up under the new throttle."""
     missed: float | None = None
     """The monotonic time of the last attempt after which brokers may have another rate than the run, or None."""
+    pause: float = _REPEAT_SECONDS
+    """The seconds from `missed` until the next attempt."""
 
     def set(self, run: Run, wanted: ByteRate, why: str, detail: str = "") -> bool:
         """Set the throttle of a run that has one, record `why` as the reason, and print the change, followed by
@@ -71,6 +76,7 @@ class RateSetter:
         A `why` that is too long for the record is cut. Return True. If the change fails, or if its effect is unknown,
         print a warning and return False. Also print a warning about dead brokers, which keep their rates.
         """
+        self.pause = _REPEAT_SECONDS
         before, now = human_rates(run.rate or wanted, wanted)
         asked = self._asked(run, wanted, why[:LONGEST_TEXT])
         try:
@@ -88,20 +94,20 @@ class RateSetter:
         if dead:
             world.warn(
                 f"run {run.id}: {named_brokers(dead)} did not answer and may still use another throttle. kquota tries "
-                f"again every {_REPEAT_SECONDS:.0f} s"
+                f"again after {_REPEAT_SECONDS:.0f} s, and then less often"
             )
         return True
 
     def repeat(self, run: Run) -> None:
-        """Set the recorded rates of a run again, if brokers may have missed the last change and `_REPEAT_SECONDS` have
+        """Set the recorded rates of a run again, if brokers may have missed the last change and `pause` seconds have
         passed since the last attempt.
 
         A dead broker starts with the rate from before the change. A failed attempt is repeated later.
         """
         now = clock.SystemClock().monotonic()
-        if run.rate is None or self.missed is None or now - self.missed < _REPEAT_SECONDS:
+        if run.rate is None or self.missed is None or now - self.missed < self.pause:
             return
-        self.missed = now
+        self.missed, self.pause = now, min(2 * self.pause, _LONGEST_REPEAT_SECONDS)
         asked = replace(self._asked(run, run.rate, None), force=True)
         try:
             done = setting.adjusted(asked, lambda found: found)

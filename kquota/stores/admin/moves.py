@@ -85,7 +85,10 @@ class WireMoves(WireSettings):
         A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
         replicas if it removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both lists forever.
         """
-        running = moving(self._wire)
+        try:
+            running = moving(self._wire)
+        except Unreachable as error:
+            raise Refused(error) from error  # nothing was sent
         replaced = [
             name
             for name, target in targets.items()

@@ -122,11 +122,11 @@ def wrong(topic: LogTopic) -> tuple[str, ...]:
     if topic.partitions != 1:
         found.append(f"it has {topic.partitions} partitions, and the record needs one")
     if (policy := configs.get("cleanup.policy", "compact")) != "compact":
-        found.append(f"cleanup.policy is {policy}, and must be compact")
+        found.append(f"cleanup.policy is {policy}, but must be compact")
     if (stamp := configs.get("message.timestamp.type", "LogAppendTime")) != "LogAppendTime":
-        found.append(f"message.timestamp.type is {stamp}, and must be LogAppendTime")
+        found.append(f"message.timestamp.type is {stamp}, but must be LogAppendTime")
     if (codec := configs.get("compression.type", "producer")) not in _READABLE:
-        found.append(f"compression.type is {codec}, and must be one of {', '.join(_READABLE)}")
+        found.append(f"compression.type is {codec}, but must be one of {', '.join(_READABLE)}")
     return tuple(found)
 
 
@@ -138,12 +138,12 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
     configs = topic.configs
     found = []
     if topic.replicas < (replicas := min(_REPLICAS, brokers)):
-        found.append(f"replication factor is {topic.replicas}, and should be {replicas}")
+        found.append(f"replication factor is {topic.replicas}, but should be {replicas}")
     if configs is None:
         return (*found, "its configs cannot be read; this user needs DescribeConfigs on the topic")
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
-        found.append(f"min.insync.replicas is {insync}, and should be {least}: records can be lost if a broker fails")
+        found.append(f"min.insync.replicas is {insync}, but should be {least}: records can be lost if a broker fails")
     elif topic.replicas > 1 and insync >= topic.replicas:
         found.append(
             f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"
@@ -151,7 +151,7 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
     if configs.get("unclean.leader.election.enable") == "true":
         found.append("unclean.leader.election.enable is true: an election can lose records")
     if int(size := configs.get("max.message.bytes", _LARGEST_BATCH)) < _LARGEST_BATCH:
-        found.append(f"max.message.bytes is {size}, and should be {_LARGEST_BATCH} or more")
+        found.append(f"max.message.bytes is {size}, but should be {_LARGEST_BATCH} or more")
     return tuple(found)
 
 

@@ -48,10 +48,11 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
 def _connect(host: str, port: int, seconds: float) -> None:
     """Connect to the first IP address of the host that accepts a connection, and close the connection.
 
-    All attempts together take about `seconds` at most. Raises the OSError of the last attempt.
+    All attempts together take about `seconds` at most, after the address lookup. Raises the OSError of the last
+    attempt.
     """
-    give_up = time.monotonic() + seconds
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    give_up = time.monotonic() + seconds
     for index, (family, kind, protocol, _, address) in enumerate(found, 1):
         left = max(0.1, give_up - time.monotonic())
         try:

@@ -54,17 +54,17 @@ def but(**configs: str) -> LogTopic:
 
 WRONG: dict[str, tuple[LogTopic, str]] = {
     "several partitions": (dataclasses.replace(GOOD, partitions=3), "it has 3 partitions, and the record needs one"),
-    "deleted by age": (but(cleanup_policy="delete"), "cleanup.policy is delete, and must be compact"),
-    "compacted and deleted": (but(cleanup_policy="compact,delete"), "cleanup.policy is compact,delete, and"),
-    "the client's time": (but(message_timestamp_type="CreateTime"), "message.timestamp.type is CreateTime, and must"),
-    "a codec": (but(compression_type="zstd"), "compression.type is zstd, and must be one of producer, unc"),
+    "deleted by age": (but(cleanup_policy="delete"), "cleanup.policy is delete, but must be compact"),
+    "compacted and deleted": (but(cleanup_policy="compact,delete"), "cleanup.policy is compact,delete, but"),
+    "the client's time": (but(message_timestamp_type="CreateTime"), "message.timestamp.type is CreateTime, but must"),
+    "a codec": (but(compression_type="zstd"), "compression.type is zstd, but must be one of producer, unc"),
 }
 WEAK: dict[str, tuple[LogTopic, str]] = {
-    "one replica": (dataclasses.replace(GOOD, replicas=1), "replication factor is 1, and should be 3"),
-    "one in sync": (but(min_insync_replicas="1"), "min.insync.replicas is 1, and should be 2"),
+    "one replica": (dataclasses.replace(GOOD, replicas=1), "replication factor is 1, but should be 3"),
+    "one in sync": (but(min_insync_replicas="1"), "min.insync.replicas is 1, but should be 2"),
     "all in sync": (but(min_insync_replicas="3"), "min.insync.replicas is 3 of 3 replicas"),
     "unclean": (but(unclean_leader_election_enable="true"), "unclean.leader.election.enable is true"),
-    "small batches": (but(max_message_bytes="1000"), "max.message.bytes is 1000, and should be 1000000 or more"),
+    "small batches": (but(max_message_bytes="1000"), "max.message.bytes is 1000, but should be 1000000 or more"),
     "unreadable": (dataclasses.replace(GOOD, configs=None), "its configs cannot be read"),
 }
 
@@ -115,7 +115,7 @@ def test_invalid_settings_of_a_real_topic(cluster: Sandbox) -> None:
         found = topic_setup.describe(wire, name)
         assert found is not None
         assert len(topic_setup.wrong(found)) == 3
-        assert "replication factor is 1, and should be 3" in topic_setup.weak(found, len(wire.brokers()))
+        assert "replication factor is 1, but should be 3" in topic_setup.weak(found, len(wire.brokers()))
         delete(wire, name)
 
 

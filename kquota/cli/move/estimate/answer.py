@@ -301,7 +301,7 @@ class Estimate(Answer):
         yield from text.share_lines(pace)
         yield "  (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)"
         if self.outlook.waves:
-            yield "  (all waves together, as if they moved at once)"
+            yield "  (calculated as if all waves ran at the same time)"
         yield ""
         yield from verdict.time_lines(judged)
         yield from text.window_lines(self.verdict.window, self.throttle)

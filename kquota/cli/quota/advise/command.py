@@ -70,7 +70,7 @@ class AdviseOptions:
             max=100,
         ),
     ] = 99.0
-    head_room: Annotated[str, value("head-room", "N%", "Percentage to add to the use, for growth.")] = "50%"
+    head_room: Annotated[str, value("head-room", "N%", "Percentage to add to the measured use, for growth.")] = "50%"
     key: Annotated[
         list[str] | None,
         value(

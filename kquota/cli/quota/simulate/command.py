@@ -79,7 +79,7 @@ class SimulateOptions:
     ] = None
     from_file: Annotated[
         Path | None,
-        value("from-file", "FILE", "File as for `kquota topics`, with one topic per line: NAME [PARTITIONS]."),
+        value("from-file", "FILE", "File with one topic per line: NAME [PARTITIONS]. `kquota topics` also reads it."),
     ] = None
     within: Annotated[
         str | None,

@@ -13,7 +13,7 @@ from kquota.cli.quota.metrics_source import MetricsSource
 EPILOG: Final = """On a terminal, kquota refreshes the table until Ctrl-C. Otherwise, it prints one reading.
 
 Exit codes: 0 if no client is throttled; 8 if a client is throttled; 1 if the metrics of a broker could not be read, or
-are of another cluster.
+are of a broker that is not live in this cluster.
 
 Examples:
   kquota quota top --bootstrap-server localhost:9092 --metrics http://localhost:7071/metrics

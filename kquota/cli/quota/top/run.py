@@ -247,7 +247,10 @@ def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
 
 def _of_another(others: Sequence[world.BrokerMetrics], source: MetricsSource) -> Iterator[str]:
     if others:
-        label = "If Prometheus scrapes several clusters, add a label of this cluster to the URL"
+        label = (
+            "If the broker has just stopped, try again later. If Prometheus scrapes several clusters, add a label of "
+            "this cluster to the URL"
+        )
         yield (
             f"warning: the metrics of {_brokers([one.broker for one in others])} are left out, because this cluster "
             f"has no such live broker. {label if source.prometheus else 'Check the exporters in --metrics'}"

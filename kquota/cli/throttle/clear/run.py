@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kquota.cli import confirmation, lost_brokers, move_stores, world
-from kquota.cli.contract import DONE, NOT_YET, say
+from kquota.cli.contract import DONE, NOT_YET, say, worded
 from kquota.cli.output import Answer, key
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import cleared_of, difference, lists_first, pending, remaining
@@ -151,21 +151,28 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         hidden = _hidden(ports, standing)
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     shown = standing.unread if options.dry_run else cleared
-    nothing = () if wanted or standing.unread or standing.unread_topics or hidden else ("there is nothing to remove",)
-    notes = [*unread(standing, cleared), *hidden_lists(hidden), *dead.notes, *nothing]
+    nothing = (
+        () if wanted or standing.unread or standing.unread_topics or hidden != () else ("there is nothing to remove",)
+    )
+    notes = [*unread(standing, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]
     restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
-    unknown = standing.unread_topics or hidden or len(cleared) < len(standing.unread)
+    unknown = standing.unread_topics or hidden != () or len(cleared) < len(standing.unread)
     return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
 
 
-def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...]:
-    """Return the topics that Kafka hides from this user. They stay unknown if this user may not read log dirs, which
-    need Describe on the cluster. `clear` needs no other permission than AlterConfigs.
+def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...] | None:
+    """Return the topics that Kafka hides from this user, or None with a warning if a broker does not answer.
+
+    kquota looks for no hidden topics if this user may not read log dirs, which need Describe on the cluster, because
+    `clear` needs no other permission than AlterConfigs.
     """
     try:
         return actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
-    except (Refused, Unreachable):
+    except Refused:
         return ()
+    except Unreachable as error:
+        world.warn(f"it is unknown whether Kafka hides topics from this user: {worded(error)}")
+        return None
 
 
 def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:
