@@ -99,8 +99,8 @@ class StrictCommand(Command):
         return f"Found multiple arguments for option {option[2:]}, but you asked for only one"
 
     def _checked(self, args: Sequence[str], valued: Mapping[str, bool], known: Set[str]) -> Iterator[str]:
-        """Yield the arguments to parse. `valued` has each option that takes a value, and true if it may occur only
-        once.
+        """Yield the arguments to parse. `valued` has the options that take a value, with True for those that may occur
+        only once.
         """
         given: set[str] = set()
         rest = iter(args)

@@ -175,7 +175,9 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """--command-config is also valid over ZooKeeper, because kquota can read a shared record from the brokers."""
+    """Return the login files, by field of `Where`. --command-config is also valid over ZooKeeper, because kquota can
+    read a shared record from the brokers.
+    """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}
     for key in files:
         if key.startswith("zk_") and not zookeeper:

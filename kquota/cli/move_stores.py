@@ -128,7 +128,7 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
 
 
 def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
-    """If the record needs a session with ZooKeeper, the session ends with the stack."""
+    """Return the record of runs over brokers. If it needs a session with ZooKeeper, the session ends with the stack."""
     from kquota.stores.record import choose
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.runs import RunFiles

@@ -245,7 +245,7 @@ def _setting(of: Setting) -> dict[str, str]:
 
 
 def _change(made: Change) -> dict[str, str | None]:
-    """null means unset."""
+    """A null in `from` or `to` means that the setting is unset."""
     return {**_setting(made.setting), "from": made.before, "to": made.after}
 
 

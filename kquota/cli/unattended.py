@@ -64,7 +64,9 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """For --quiet, Busy is not an error, because the next scheduled command repeats the work."""
+    """Return `work` for --quiet: it returns `TRY_LATER` instead of raising Busy, because the next scheduled command
+    repeats the work.
+    """
 
     def done() -> int:
         try:

@@ -49,7 +49,9 @@ def parse(text: str, where: str) -> tuple[TopicPartition, ...]:
 
 
 def _plain(entry: dict[str, object]) -> TopicPartition | dict[str, object]:
-    """Keep only the partition of a valid entry to save memory, because a file may have 100,000 entries."""
+    """Return only the partition of a valid entry, and any other entry unchanged. This saves memory, because a file may
+    have 100,000 entries.
+    """
     topic, number = entry.get("topic"), entry.get("partition")
     if not isinstance(topic, str) or type(number) is not int or not 0 <= number <= HIGHEST_ID:
         return entry

@@ -175,7 +175,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Rejected topics return to the head of the remaining topics, in the same order."""
+    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
     again = []
     for one in batch:
         doing.left.popleft()

@@ -125,7 +125,9 @@ def with_partitions(cluster: MutationCluster, creations: Iterable[Creation]) -> 
 
 
 def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int]:
-    """A topic that does not exist is left out, because the answer to its mutation reports this error."""
+    """Return the number of partitions of each topic. A topic that does not exist is left out, because the answer to its
+    mutation reports this error.
+    """
     return {topic.name: len(topic.partitions) for topic in cluster.topics.topics(set(names))}
 
 

@@ -143,6 +143,8 @@ def together(figures: Iterable[Figures], *, apart: bool = False) -> tuple[int, i
 
 
 def _written(arrivals: Sequence[Arrival], seconds: float | None) -> float | None:
-    """`grows` counts only once, because it is the same for all arrivals at one broker."""
+    """Return the bytes that are written in `seconds`, or None if they are unknown. `grows` counts only once, because it
+    is the same for all arrivals at one broker.
+    """
     written = total((arrivals[0].grows, *(arrival.writes for arrival in arrivals)))
     return None if seconds is None or written is None else seconds * written

@@ -187,7 +187,9 @@ class GroupLags:
 
 
 def _after(was: _GroupPartition | None, now: GroupOffsets, at: float, late: float) -> _GroupPartition:
-    """If offsets have become lower, or if the new commit is late, the earlier commits do not count."""
+    """Return the state of a partition after a reading. If offsets have become lower, or if the new commit is late, the
+    earlier commits do not count.
+    """
     if was is None or now.committed < was.offsets.committed or now.end < was.offsets.end:
         return _GroupPartition(at, now)
     commits = tuple(one for one in was.commits if at - one.at <= LONGEST_SECONDS)
@@ -207,7 +209,10 @@ def _written(known: _GroupPartitions, now: Mapping[TopicPartition, GroupOffsets]
 
 
 def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
-    """Return None if the reading at the time `at` has no commit in a partition with at least two commits."""
+    """Return the sums over the partitions of a group that have at least two commits, or None if the reading at the time
+    `at` has no commit in any of them. Partitions whose commits cover less than `LEAST_SECONDS` count only if there are
+    no others.
+    """
     several = [one.commits for one in partitions.values() if len(one.commits) > 1]
     if not any(commits[-1].at == at for commits in several):
         return None

@@ -241,7 +241,9 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """The measurement starts again if partitions lose in-sync replicas, or if a baseline is unknown at its end."""
+        """Measure the baselines under the lowest throttle. The measurement starts again if partitions lose in-sync
+        replicas, or if a baseline is unknown at its end.
+        """
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
@@ -303,8 +305,9 @@ class Protection:
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
-        """If writes stay slow under the lowest throttle, the load of the clients has changed, so without `max_latency`
-        the baseline is measured again.
+        """Decrease the throttle, unless it is the lowest, slow windows are rare, or the last decrease has not taken
+        effect yet. If writes stay slow under the lowest throttle, the load of the clients has changed, so without
+        `max_latency` the baseline is measured again.
         """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
         rare = slow and state.since_slow > self.settling and state.debt <= FORGIVEN_DEBT

@@ -138,7 +138,9 @@ def _no_more_than(copied: Sequence[int], limit: int) -> list[int]:
 
 
 def _even(copied: Sequence[int], waves: int) -> list[int]:
-    """A partition belongs to the wave that contains its middle, and no wave is empty."""
+    """Return the index of the first partition of each wave, for at most `waves` waves with about the same bytes. A
+    partition belongs to the wave that contains its middle, and no wave is empty.
+    """
     whole = sum(copied)
     if not whole:
         copied, whole = [1] * len(copied), len(copied)

@@ -199,8 +199,8 @@ class _Scales:
         return False
 
     def _fetch(self, destination: BrokerId, spent: set[tuple[bool, bool, BrokerId]]) -> bool:
-        """A source without a suitable replica is added to `spent`, because a fuller destination accepts even fewer
-        replicas.
+        """Move one replica to a broker, and return True if one was moved. A source without a suitable replica is added
+        to `spent`, because a fuller destination accepts even fewer replicas.
         """
         low, lack = self.band.low, self.band.low - self.draft.bytes[destination]
         for clean in (True, False):

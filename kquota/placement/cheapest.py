@@ -63,7 +63,9 @@ class _Search:
         self.steps = _STEPS
 
     def extend(self, first: int, moved: int) -> None:
-        """`moved` is the number of bytes that the current branch has already moved."""
+        """Try to add moves of the replicas from index `first` to the current branch, which has already moved `moved`
+        bytes.
+        """
         missing = self._missing()
         if not missing:
             self.best, self.most = dict(self.moves), moved

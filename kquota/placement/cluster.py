@@ -186,7 +186,9 @@ def _open(dirs: Iterable[LogDir], cordon: Cordon) -> list[LogDir]:
 
 
 def _volumes(dirs: Iterable[LogDir], pending: Iterable[_Pending]) -> Disk | None:
-    """Return None if the size of a volume is unknown, as before Kafka 3.3 and for a failed log dir."""
+    """Return the volumes of these log dirs as one disk. Return None without log dirs, or if the size of a volume is
+    unknown, as before Kafka 3.3 and for a failed log dir.
+    """
     figures = {log_dir.volume for log_dir in dirs}
     both = together(figures)
     if both is None:

@@ -251,7 +251,9 @@ def _movable(
     under_way: Mapping[TopicPartition, _Copying],
     partitions: Mapping[TopicPartition, PartitionReplicas],
 ) -> tuple[list[int], tuple[Left, ...]]:
-    """The log of a replica that was moved to another broker is left out, because the goal's broker is about to delete
+    """Return the indexes in `names` of the replicas that may move, and the replicas that must wait.
+
+    The log of a replica that was moved to another broker is in neither, because the goal's broker is about to delete
     it.
     """
     movable, left = [], []
@@ -315,7 +317,9 @@ def _cheapest(
 def _needed(
     draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band."""
+    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band. More
+    than `_MOST_PAIRED` moves are returned unchanged.
+    """
     left = dict(then)
     if len(left) > _MOST_PAIRED:
         return left

@@ -73,7 +73,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 
 
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Apply replication factor, drain and racks to one partition."""
+    """Apply replication factor, drain and racks to one partition. Yield the reasons for goals that are not reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     chosen = name.topic in goal.topics
     before = draft.spread(replicas)
@@ -159,7 +159,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
 
 
 def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
-    """Move replicas that share a rack into racks without a replica."""
+    """Move replicas that share a rack into racks without a replica. Yield the reason if no broker there has room."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
     while True:

@@ -126,7 +126,9 @@ def climbing(
 
 
 def _limit(answer: KeyAnswer, explained: Explanation) -> float | None:
-    """Raise Refused if the value is not a valid rate, because brokers do not enforce it as a rate."""
+    """Return the limit of the client, or None if it has none or the brokers ignore it. Raises Refused if the limit is
+    not a valid rate, because brokers do not enforce it as a rate.
+    """
     if answer.limit is None or explained.cluster.ignores(answer.key):
         return None
     if not (math.isfinite(answer.limit) and answer.limit > 0):

@@ -141,7 +141,9 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Several reads can be necessary, because on KRaft a read right after a write is often stale."""
+    """Read until all sent replacements are visible, at most once for each item of `attempts`, because on KRaft a read
+    right after a write is often stale. Return the reason for each entity whose replacement is not visible.
+    """
     left = sent
     for _ in attempts:
         if not left:

@@ -232,7 +232,8 @@ def _go_on(run: Run) -> tuple[StepFor | str, ...]:
 
 
 def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle.
+    """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle. Return the
+    recorded run and the partitions that were submitted now.
 
     Raises ListFull if no move of the run is under way and none can start because a throttled replica list is full.
     """
@@ -266,7 +267,9 @@ def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[Top
 
 
 def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
-    """A run can lose its rates between two waves, because `--verify` restores them while no move is running."""
+    """Return the rates that the run took and no longer holds, for the live brokers of `chosen`. A run can lose its
+    rates between two waves, because `--verify` restores them while no move is running.
+    """
     if not run.rate:
         return {}
     brokers = [broker for broker in throttled_brokers(chosen) if broker in alive]

@@ -26,7 +26,9 @@ ReportProgress = Callable[[str, float | None], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """`what` names the jars in messages, `module` is their Ivy file, `jars` their number, and `main` is one of them."""
+    """Jars to download. `what` names them in messages, `module` is their Ivy file, `jars` is their number, and `main`
+    is one of them.
+    """
 
     what: str
     module: str
@@ -71,7 +73,7 @@ _IVY: Final = """<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/ex
 
 
 def _ivy(module: str, *dependencies: str, artifact: str = "") -> str:
-    """`artifact` replaces the main jar of each dependency."""
+    """Return the Ivy file of a module. `artifact` replaces the main jar of each dependency."""
     each = (f'<dependency {one} conf="default->default">{artifact}</dependency>' for one in dependencies)
     return _IVY.format(module=module, dependencies="".join(each))
 

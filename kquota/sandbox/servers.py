@@ -130,7 +130,7 @@ def _hold(block: int) -> bool:
 
 
 def _bound(port: int, *, shared: bool) -> socket.socket | None:
-    """With `shared`, ended connections do not count."""
+    """Return a socket at this port, or None if the port is in use. With `shared`, ended connections do not count."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shared)
     try:

@@ -51,7 +51,9 @@ class _Spell:
             self.before = rate * part + self.before * (1 - part)
 
     def _calm(self, rate: float, seconds: float) -> float:
-        """Return the seconds that remain when throttling begins, or all of them if it does not begin."""
+        """Simulate `seconds` without throttling. Return those that remain when throttling begins, or all of them if it
+        does not begin.
+        """
         if rate <= self.limit:
             return seconds
         first = _WINDOW * max(0.0, self.limit - self.before) / (rate - min(self.before, self.limit))
@@ -63,7 +65,7 @@ class _Spell:
         return seconds - first
 
     def _throttled(self, rate: float, seconds: float) -> float:
-        """Return the seconds that remain when all delayed work is done."""
+        """Simulate `seconds` with throttling. Return those that remain when all delayed work is done."""
         drains = self.limit - rate
         took = min(seconds, self.late / drains) if drains > 0 else seconds
         self.late = max(0.0, self.late - drains * took)

@@ -43,7 +43,7 @@ def _json(row: Mapping[str, object]) -> str:
 
 
 def _of_replica(replica: Replica) -> str:
-    """`json` would take five times as long, and topic names need no escaping."""
+    """Return the JSON fields of one replica. `json` would take five times as long, and topic names need no escaping."""
     topic, partition = replica.partition
     start, local_start, end = replica.start_offset, replica.local_start_offset, replica.end_offset
     return (

@@ -148,7 +148,9 @@ class Reader:
         partitions: Iterable[str] = (),
         elsewhere: bool = True,
     ) -> DataFrame:
-        """Only the client of Spark Connect installs pyarrow."""
+        """Send local Parquet to Spark with pyarrow. Raises Refused without pyarrow, which only the client of Spark
+        Connect installs, and Invalid for unreadable files.
+        """
         try:
             import pyarrow
             from pyarrow import dataset, parquet

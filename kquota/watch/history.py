@@ -288,7 +288,10 @@ class _Totals:
         return {b: (size - before.get(b, 0.0)) / seconds for b, size in self._followed.items()} if seconds else {}
 
     def add_flowing(self, before: Flowing, now: Flowing) -> None:
-        """The state `before` and the state `now` count for half of the interval each."""
+        """Add the interval between two readings to the busy seconds of brokers, and to the possible and the used bytes
+        of link ends. For the seconds and the possible bytes, the states `before` and `now` count for half of the
+        interval each.
+        """
         half = self._seconds / 2
         for flow in (before, now):
             for broker in {link.destination for link in flow.rates}:

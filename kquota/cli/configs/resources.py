@@ -72,8 +72,8 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
 
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
-    """Return {} for a missing group or subscription, because brokers report only defaults for it. `listed` is false
-    over controllers, which do not list these resources.
+    """Describe one resource. Return {} for a missing group or subscription, because brokers report only defaults for
+    it. Controllers do not list these resources, so a missing one counts as existing if `listed` is false.
     """
     found = configs.describe([resource])
     named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)

@@ -151,8 +151,8 @@ class _Shown:
 def _must_agree(
     at: world.Where, options: RecoveryOptions, verb: str, plan: Plan | None, lost: Sequence[BrokerId]
 ) -> _Shown | None:
-    """Ask the operator to confirm. Return None if no confirmation is necessary, and no runs if there is nothing to
-    confirm.
+    """Ask the operator to confirm, and return the confirmed action. Return None if no confirmation is necessary, and an
+    action without runs if there is nothing to confirm.
     """
     asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
     if not asks:
@@ -205,8 +205,8 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the run's partitions in bytes. Only a limit of the bytes in flight needs them, and ZooKeeper
-    does not store them.
+    """Return the sizes of the run's partitions in bytes. Return {} if the run does not limit the bytes in flight, and
+    over ZooKeeper, which does not store sizes.
     """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}

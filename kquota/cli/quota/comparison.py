@@ -156,7 +156,9 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
 
 
 def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
-    """A broker's rate without a synonym is left out, because Kafka 4.3.1 still reports deleted rates in this form."""
+    """Return the throttles that are set on this resource itself. A broker's rate without a synonym is left out, because
+    Kafka 4.3.1 still reports deleted rates in this form.
+    """
     return {
         entry.key: entry.value
         for entry in entries

@@ -119,7 +119,9 @@ def _moving(stage: move_stores.Stage) -> list[Run]:
 
 
 def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) -> RunVerified | None:
-    """Return None if another kquota has ended the run, which is possible while this command does not hold the lock."""
+    """Verify one run. Return None if another kquota has ended the run, which is possible while this command does not
+    hold the lock.
+    """
     # Read the run again, because the previous run may have ended and passed its rates on to this run.
     latest = next((each for each in _moving(stage) if each.id == name), None)
     if latest is None:

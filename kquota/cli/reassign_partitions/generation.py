@@ -190,7 +190,9 @@ def parse_topics(text: str, where: str) -> tuple[str, ...]:
 
 
 def _plain(entry: dict[str, object]) -> tuple[str] | dict[str, object]:
-    """Keep only the topic of a valid entry to save memory, because a file may have 100,000 entries."""
+    """Return only the topic of a valid entry, and any other entry unchanged. This saves memory, because a file may have
+    100,000 entries.
+    """
     name = entry.get("topic")
     return entry if not isinstance(name, str) or wrong_topic_name(name) else (name,)
 

@@ -150,7 +150,9 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Without the option, the second run of the command refuses every topic that the first one created or deleted."""
+    """Return ` with ` and the option that a second run of the command needs, or an empty text if it needs none. Without
+    the option, the second run refuses every topic that the first one created or deleted.
+    """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""
     if options.create and not options.if_not_exists:

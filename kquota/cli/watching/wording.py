@@ -212,7 +212,9 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Without a run, the command only shows the throttles, because another run may hold the rate."""
+    """Return the advice to raise the rate. Without a run, its command only shows the throttles, because another run may
+    hold the rate.
+    """
     if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2

@@ -136,7 +136,9 @@ class _JoinedTopic(NamedTuple):
 def _joined(
     described: Mapping[TopicPartition, PartitionReplicas], moves: Mapping[TopicPartition, PartitionReplicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """A move that ends between the two reads still counts as running, because the moves are read first."""
+    """Return the described partitions, with the replicas of their running moves. A move that ends between the two reads
+    still counts as running, because the moves are read first.
+    """
     return {
         name: now
         if (move := moves.get(name)) is None

@@ -56,7 +56,9 @@ class WireSettings(WireConfigs):
         self._lost: Unreachable | Refused | None = None
 
     def _found(self) -> ControllerConfigs:
-        """After a failure, raise the same error again without an attempt, because each attempt takes seconds."""
+        """Return a connection to the controllers. After a failure, raise the same error again without an attempt to
+        connect, because each attempt takes seconds.
+        """
         if self._controllers is None:
             raise Unreachable("the controllers are unknown")
         if self._lost is not None:

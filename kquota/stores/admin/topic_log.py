@@ -100,8 +100,11 @@ class WireLog:
             )
 
     def _decide(self, nonce: bytes, maybe: bool) -> None:
-        """A first new batch with another sequence does not show which host appended first, because compaction may have
-        removed an earlier batch, or the broker may have dropped the producer id.
+        """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
+        of this process may also be in the log.
+
+        A first new batch with an unexpected sequence does not show which host appended first, because compaction may
+        have removed an earlier batch, or the broker may have dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:
@@ -161,6 +164,7 @@ class WireLog:
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist.
+
     `seconds` is the time limit of each call of the log, as in `SECONDS`. Raises Forbidden if this user may not see the
     topic, even if the topic does not exist. Raises Refused if the topic has several partitions or no id (before Kafka
     2.8), or if the broker reports another error. Raises Unreachable if there is no answer.

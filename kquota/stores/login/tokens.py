@@ -99,7 +99,9 @@ def _posted(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> b
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """A socket's timeout is not enough, because it limits each wait, not the sum."""
+    """Return the result of `work` or raise its error, but raise TimeoutError after `seconds`. A socket's timeout is not
+    enough, because it limits each wait, not the sum.
+    """
     outcome: list[bytes | Exception] = []
 
     def run() -> None:

@@ -112,7 +112,9 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
 
 @lru_cache(maxsize=128)
 def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """The result is cached, because the metrics of thousands of clients have the same name."""
+    """Return the name in lower case, and its match, or None if it is not the name of a quota metric. The result is
+    cached, because the metrics of thousands of clients have the same name.
+    """
     return name.lower(), _NAME.search(name.lower())
 
 

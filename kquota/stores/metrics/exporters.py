@@ -104,7 +104,9 @@ def parsed(body: Iterable[bytes], where: str) -> BrokerMetrics:
 
 
 def _wanted(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Only a line feed ends a line, because a client's name can contain other control characters."""
+    """Yield the lines to parse. Only a line feed ends a line, because a client's name can contain other control
+    characters.
+    """
     rest = b""
     for piece in body:
         text = rest + piece
@@ -165,7 +167,9 @@ _kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
 
 
 def _whole(line: str) -> Sample:
-    """prometheus_client gets only one line at a time, because it stops at the first invalid line."""
+    """Parse one line with prometheus_client. It gets only one line at a time, because it stops at the first invalid
+    line.
+    """
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))
         return Sample(found.name, found.labels, float(found.value))

@@ -138,7 +138,9 @@ def _digest(value: Any) -> str:
 
 
 def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """The total size is bounded, because several fields can name the same part, and each decompresses it again."""
+    """Return the large fields, read from their parts. Their total size is bounded, because several fields can name the
+    same part, and each decompresses it again.
+    """
     found: dict[str, Any] = {}
     left = LARGEST_PARTS
     for name, digest in digests.items():

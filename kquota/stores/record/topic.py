@@ -227,7 +227,9 @@ class TopicRecord:
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait for a beat of the holder, and return its mark. `before` is the last returned mark, or empty."""
+        """Wait a moment for a beat of the holder, and return the mark of its lock. `before` is the last returned mark,
+        or empty. Raises Busy if the mark has changed since then, or if this record does not wait for a lock.
+        """
         if self._waiting is None or before not in ("", found.mark):
             raise Busy(
                 f"{found.holder} holds the lock of this cluster",
@@ -304,7 +306,9 @@ class TopicRecord:
         self._keep(self._log.read(), asked)
 
     def _refresh(self) -> None:
-        """Only the holder of the lock may call this (see `_FRESH_SECONDS`)."""
+        """Read the topic again if the last reading is too old. Only the holder of the lock may call this (see
+        `_FRESH_SECONDS`).
+        """
         if self._clock.seconds() - self._read_at > _FRESH_SECONDS:
             self._read()
 

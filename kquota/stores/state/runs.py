@@ -188,8 +188,10 @@ class RunFiles:
             raise
 
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
-        """The journal is read again if its size changed, because another process of this host may have written to it
-        while this process waited without the lock.
+        """Return the run of a journal and the number of its valid bytes, or None and 0 if there is no usable journal.
+
+        The journal is read again if its size changed, because another process of this host may have written to it while
+        this process waited without the lock.
         """
         if path.is_symlink() or not path.is_file():
             return None, 0
@@ -202,7 +204,9 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
-        """The file is read again only if it changed, because commands call this often."""
+        """Return the run of a journal, or None if its first line is truncated. The file is read again only if it
+        changed, because commands call this often.
+        """
         try:
             now = file.stat()
         except OSError as error:

@@ -17,8 +17,8 @@ from kquota.text_file import looking_at
 
 _SUFFIX: Final = ".jsonl.gz"
 _RECENT_DAYS: Final = 3
-"""`add` removes partial files from this many of the newest folders, because later readings go to another folder and do
-not remove them.
+"""`add` removes partial files from this many of the newest folders. Nothing else removes them, because later readings
+go to other folders.
 """
 
 

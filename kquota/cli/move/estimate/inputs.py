@@ -274,7 +274,9 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
 
 
 def _must_be_visible(moves: MoveCluster, described: Collection[LogDir], plan: Plan | PlanFiles) -> None:
-    """Brokers report the sizes of topics that Kafka hides from this user, but not their leaders and write rates."""
+    """Warn about topics that Kafka hides from this user, or raise Refused if a JSON plan contains one. Brokers report
+    the sizes of these topics, but not their leaders and write rates.
+    """
     led = {one.partition.topic for each in described for one in each.replicas if one.leader is not None}
     missing = topics(described) - led
     try:
@@ -304,7 +306,9 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
 
 
 def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
-    """Plans in other formats than JSON are not checked here, because Spark reads them later."""
+    """Raise Refused if a JSON plan names a dead broker, or a partition that no live broker holds. Plans in other
+    formats are not checked here, because Spark reads them later.
+    """
     if not isinstance(plan, Plan):
         return
     dead_among({broker for target in plan.targets.values() for broker in target}, brokers)

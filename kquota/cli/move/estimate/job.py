@@ -124,7 +124,9 @@ def calculated(
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:
-    """Spark joins one snapshot of a compacted history with the plan, and only scans the other snapshots."""
+    """Start Spark for the size of these inputs. Spark joins one snapshot of a compacted history with the plan, and only
+    scans the other snapshots.
+    """
     listing = inputs.listing
     rolled = sum(map(_stored, listing.rolled)) if listing else 0
     one = rolled // max(1, len(listing.held)) if listing else 0

@@ -271,8 +271,8 @@ def _must_be_undamaged(health: ClusterHealth) -> None:
 
 
 def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> tuple[str, Plan]:
-    """Submit the rollback of the open run. The run is first recorded as aborting, so that `move resume` continues the
-    rollback after a crash.
+    """Submit the rollback of the open run. Return the run id and the rollback plan. The run is first recorded as
+    aborting, so that `move resume` continues the rollback after a crash.
     """
     say(f"{why}: undoing the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
@@ -297,8 +297,8 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
 def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
-    """Wait until no partition of the plan moves. An error ends the wait only if no check has succeeded for `_PATIENCE`
-    seconds, because brokers restart during long moves.
+    """Wait until no partition of the plan moves, and return the last verification. Unreachable and Unknown end the wait
+    only if no check has succeeded for `_PATIENCE` seconds, because brokers restart during long moves.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()

@@ -33,8 +33,8 @@ _MILLISECONDS: Final = rounded(1)
 
 
 def _client(usage: Usage) -> JsonObject:
-    """Values are null if no quota limits the bucket, or if the broker does not report them. `share` is the use as a
-    fraction of the limit, and needs a limit above 0.
+    """`limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket. `share` is the use as a
+    fraction of the limit, or null without a limit above 0. Values that a broker does not report are null.
     """
     bucket = usage.bucket
     return {

@@ -49,7 +49,9 @@ def run(options: DoctorOptions) -> Examination:
 
 
 def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> Examination:
-    """Unless `older_than` (in seconds) is None, also show what `--fix` would do."""
+    """Find problems, and record when doctor first saw each leftover. Unless `older_than` (in seconds) is None, also
+    show what `--fix` would do.
+    """
     with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
         found = doctor.findings(standing)
@@ -120,7 +122,9 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
 
 
 def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
-    """If `older_than` is not 0, return no brokers, because the age of an unknown rate is unknown."""
+    """Return the dead brokers whose rates `--fix` removes. If `older_than` is not 0, there are none, because the age of
+    an unknown rate is unknown.
+    """
     return () if older_than else doctor_rates.removable_unread(standing.after(changes))
 
 

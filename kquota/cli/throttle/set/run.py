@@ -273,7 +273,9 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
 
 
 def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptions, *, over_zookeeper: bool) -> Run:
-    """Over ZooKeeper, `--execute` cannot take over a move without a record, so the message does not suggest it."""
+    """Return `found`, or raise Refused if it is None. Over ZooKeeper, the message does not suggest `--execute`, because
+    it cannot take over a move without a record there.
+    """
     if found is not None:
         return found
     there = ", ".join(run.id for run in open_runs) or "none"

@@ -148,7 +148,9 @@ class Selection:
         return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
 
     def _list(self, setting: Setting) -> ListShown:
-        """An empty list has one empty group, so that the output shows it."""
+        """Return the entries of a list, grouped by the runs that set them. An empty list has one empty group, so that
+        the output shows it.
+        """
         value = self.standing.lists[setting]
         taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)

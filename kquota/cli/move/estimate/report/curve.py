@@ -73,7 +73,9 @@ def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> Throttle
 
 
 def _points(pace: Pace | Waves, never: float, widest: float) -> Iterator[tuple[float, float]]:
-    """Points are close together just above `never`, because the curve is steep there."""
+    """Yield each throttle whose time is known, with this time in seconds. The throttles are close together just above
+    `never`, because the curve is steep there.
+    """
     count = max(_FEWEST, min(_POINTS, _VISITS // sum(len(work.links) ** 2 for work in pace.works)))
     room = widest - never
     first = room / 200

@@ -270,7 +270,9 @@ def _bars(
     words: Callable[[float], str],
     more: Sequence[int] = (),
 ) -> float:
-    """Draw two bars for each broker, and return the bytes in one unit of the axis, which also has room for `more`."""
+    """Draw two bars for each broker. Return the number of bytes in one unit of the axis, for example 1e9 for GB. The
+    axis also has room for the values in `more`.
+    """
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
     for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
