@@ -69,7 +69,7 @@ LEGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The used share of the throttle between 10 % and 90 % of the bytes: copies and in-sync follower traffic."""
+    """The used share of the throttle between 10% and 90% of the bytes: copies and in-sync follower traffic."""
 
     name: str
     share: float
@@ -134,7 +134,7 @@ def _points(copied: Copied, there: Mapping[int, frozenset[int]]) -> Iterator[tup
 
 
 def _rate(points: Sequence[tuple[float, int]]) -> float:
-    """Bytes per second between 10 % and 90 % of the bytes."""
+    """Bytes per second between 10% and 90% of the bytes."""
     total = points[-1][1]
     (began, first), (ended, last) = (next(p for p in points if p[1] >= share * total) for share in (0.1, 0.9))
     return (last - first) / (ended - began)

@@ -106,7 +106,7 @@ def sections() -> list[Section]:
     for (kafka, tiered), cases in itertools.groupby(sorted(chosen, key=lambda c: c.cluster), lambda c: c.cluster):
         with brokers("truth", kafka, tiered=tiered) as found:
             outcomes += [_outcome(found, case) for case in cases]
-    headers = ["move", "expected, s", "90 %", "actual, s", "error", "bottleneck", "promised"]
+    headers = ["move", "expected, s", "90%", "actual, s", "error", "bottleneck", "promised"]
     table, kept = _table(outcomes), True
     for name, told, promise, holds in _promises(outcomes):
         table.append([name, "", "", "", told, "", verdict(promise, holds)])
@@ -121,7 +121,7 @@ def _promises(found: Sequence[Outcome]) -> Iterator[tuple[str, str, str, bool]]:
         median = statistics.median(errors)
         yield "median of the errors", f"{median:.1%}", f"{MEDIAN_ERROR:.0%}", median <= MEDIAN_ERROR
     for name, least, answers in (
-        ("times in their 90 % band", COVERAGE, [each.held for each in found]),
+        ("times in their 90% band", COVERAGE, [each.held for each in found]),
         ("moves that end, or never do, as expected", 1.0, [each.never_right for each in found]),
         ("moves whose last copies used the bottleneck", 1.0, [each.bottleneck_right for each in found]),
     ):

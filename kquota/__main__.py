@@ -19,7 +19,7 @@ def main() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     # Collect garbage rarely, because imports leave few reference cycles. With the default threshold of 700, garbage
-    # collection takes 4 % of the time of a short command.
+    # collection takes 4% of the time of a short command.
     gc.set_threshold(200_000)
     from kquota.cli.main import main as run  # imported here, because the signal handlers must be set first
 

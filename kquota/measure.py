@@ -93,7 +93,7 @@ def duration(text: str, what: str = "duration") -> float:
 def percentage(text: str, what: str = "share") -> Fraction:
     """Parse `30%` into an exact fraction of one.
 
-    Raises Invalid for other text and for more than 100 %. The message begins with `what`.
+    Raises Invalid for other text and for more than 100%. The message begins with `what`.
 
     >>> percentage("12.5%")
     Fraction(1, 8)

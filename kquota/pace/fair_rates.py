@@ -20,7 +20,7 @@ MOST_STREAMS: Final = 400
 """kquota simulates at most this many streams, because the cost grows with the square of their number.
 
 With more streams, a lower bound is close enough, because the busiest port rarely waits for another port: already
-with 200 streams, less than 1 % of the time.
+with 200 streams, less than 1% of the time.
 """
 
 

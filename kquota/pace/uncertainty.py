@@ -17,7 +17,7 @@ MODEL: Final = 0.1
 """The largest relative error of the model in nine of ten real moves.
 
 In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with a load of eight times its number of cores,
-it was up to 11 %.
+it was up to 11%.
 """
 OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)
 
@@ -44,7 +44,7 @@ class Band:
 def band(
     expected: Pace, calm: Mapping[int, float], busy: Mapping[int, float], errors: ErrorBand = OF_THE_MODEL
 ) -> Band | None:
-    """Return the 90 % band of a pace, or None without an expected time.
+    """Return the 90% band of a pace, or None without an expected time.
 
     `calm` and `busy` are factors for each leader: the 5th and the 95th percentile of its write rate, divided by the
     mean. The rate of a leader without a factor does not vary. The factors apply to all leaders at the same time, so the

@@ -150,7 +150,7 @@ def worst(found: Sequence[Verdict]) -> Verdict:
 
 
 def difference(reading: Reading, expected: float) -> float:
-    """Return the relative difference between the rate of the reading and the expected rate. 0.05 means 5 % more than
+    """Return the relative difference between the rate of the reading and the expected rate. 0.05 means 5% more than
     expected.
     """
     return reading.rate / expected - 1

@@ -73,7 +73,7 @@ def demo(story: Story) -> bool:
 
     The sandbox is removed at the end, even if a step fails or is interrupted. If a server does not start, the servers
     are stopped, but their logs are kept. Raises KquotaError if a step fails, or if the predicted time is off by more
-    than 15 %.
+    than 15%.
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:

@@ -1,7 +1,7 @@
 """The jobs over usage snapshots: compacted days, percentiles, and use over time.
 
 A compacted day has one row for each quota key, client and broker. The row has the seconds of each level of use. A use
-of at most 0.01 counts as 0, and each other use is rounded up to a level, by at most 2 %. The seconds of several days
+of at most 0.01 counts as 0, and each other use is rounded up to a level, by at most 2%. The seconds of several days
 can be added up, so a percentile over weeks does not need the individual readings.
 """
 

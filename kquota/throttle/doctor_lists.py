@@ -143,7 +143,7 @@ def malformed(standing: Standing) -> Iterator[Finding]:
 
 
 def too_long(standing: Standing) -> Iterator[Finding]:
-    """Report lists that are longer than a broker allows, or longer than 90 % of this limit."""
+    """Report lists that are longer than a broker allows, or longer than 90% of this limit."""
     for setting, text in standing.lists.items():
         size = len(text.encode())
         if size > LONGEST_VALUE * _NEARLY:

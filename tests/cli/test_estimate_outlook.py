@@ -48,26 +48,26 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     "no time expected": (None, None),
     "the model's own": (
         Band(low=90, high=110, writes=False),
-        "90 % band    90 s to 110 s (only error of the model, because the percentiles of the write rates are unknown)",
+        "90% band     90 s to 110 s (only error of the model, because the percentiles of the write rates are unknown)",
     ),
     "with traffic": (
         Band(low=3600, high=7200, writes=True),
-        "90 % band    1 h 00 min to 2 h 00 min (error of the model, and write rates from their 5th to their 95th "
+        "90% band     1 h 00 min to 2 h 00 min (error of the model, and write rates from their 5th to their 95th "
         "percentile)",
     ),
     "open": (
         Band(low=3600, high=None, writes=True),
-        "90 % band    at least 1 h 00 min. At the 95th percentile of the write rates, the move never finishes (error "
+        "90% band     at least 1 h 00 min. At the 95th percentile of the write rates, the move never finishes (error "
         "of the model, and write rates from their 5th to their 95th percentile)",
     ),
     "of past moves": (
         Band(low=90, high=110, writes=True, past_moves=7),
-        "90 % band    90 s to 110 s (errors of 7 past moves of this cluster, and write rates from their 5th to their "
+        "90% band     90 s to 110 s (errors of 7 past moves of this cluster, and write rates from their 5th to their "
         "95th percentile)",
     ),
     "with unused quota": (
         Band(low=0.5, high=110, writes=False, past_moves=5, unused_quota=True),
-        "90 % band    0.5 s to 110 s (only errors of 5 past moves of this cluster, because the percentiles of the "
+        "90% band     0.5 s to 110 s (only errors of 5 past moves of this cluster, because the percentiles of the "
         "write rates are unknown; a throttle is already set on a broker, so copies may use its unused quota at the "
         "start)",
     ),

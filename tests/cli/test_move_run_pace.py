@@ -196,7 +196,7 @@ def test_a_whole_move_follows_the_lag_of_consumer_groups(servers: Sandbox, opera
 def test_a_whole_move_meets_its_deadline(operator: Operator) -> None:
     """Under its first throttle, it would need 40 minutes, and under the highest one 5 s.
 
-    Measured: as long as the deadline. The bounds are wider than the 10 % of the benchmark, because this machine may be
+    Measured: as long as the deadline. The bounds are wider than the 10% of the benchmark, because this machine may be
     busy: changes of the throttle and the end of the move may then come late.
     """
     deadline = 90.0

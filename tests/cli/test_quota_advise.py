@@ -85,7 +85,7 @@ def test_the_document_is_applied_and_then_nothing_differs(
     assert piped("quota", "diff", at=kafka_431, document=first.out).code == 0
     again = json.loads(advise("--percentile", "90", "--output", "json").out)
     limits = {(one["client_id"], one["key"]): (one["limit"], one["proposed"]) for one in again["clients"]}
-    # Levels are up to 2 % above the use, and limits have two digits.
+    # Levels are up to 2% above the use, and limits have two digits.
     assert limits == {
         (f"{prefix}-steady", PRODUCER_BYTE_RATE): (1.5e6, 1.5e6),
         (f"{prefix}-bursts", PRODUCER_BYTE_RATE): (1.6e6, 1.6e6),

@@ -138,7 +138,7 @@ def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
 def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
     assert "(only error of the model, because" in alone.text[""]
-    assert "90 % band" in alone.text["Time against throttle"]
+    assert "90% band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
     assert "(error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
     assert "Warning: broker 1: at the peak of its write rate (p99)" in busy.text[""]

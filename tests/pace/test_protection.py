@@ -368,9 +368,9 @@ jitters = st.lists(st.floats(0.7, 1.1), min_size=1, max_size=20)
 @example(34 * MB, [1.0] * 9 + [1.0625])
 @example(23 * MB, [1.068] + [1.0] * 11)
 def test_below_a_capacity_the_throttle_is_stable(room: int, noise: list[float]) -> None:
-    """After ten minutes, it wastes less than a fourth, and clients are slow in fewer than 10 % of the windows.
+    """After ten minutes, it wastes less than a fourth, and clients are slow in fewer than 10% of the windows.
 
-    5 % of the windows are forgiven. The others follow the increases that were too high.
+    5% of the windows are forgiven. The others follow the increases that were too high.
     """
     course = simulated(lambda _: room, 60, noise).between(10, 60)
     best = min(room, 210 * MB)

@@ -98,7 +98,7 @@ def test_such_a_broker_can_be_drained() -> None:
 
 
 def test_only_the_volumes_of_other_log_dirs_have_room() -> None:
-    """Broker 2 has 250 bytes below 85 % of its open volume. The large volume is cordoned."""
+    """Broker 2 has 250 bytes below 85% of its open volume. The large volume is cordoned."""
     two = [log_dir(TWO, "/a", volume=(1000, 400)), log_dir(TWO, "/b", cordoned=True, volume=(9000, 8999))]
     now = layout(FULL, *two, log_dir(THREE, "/a", cordoned=True))
     assert now.brokers[TWO].disk == Disk(total=10_000, used=601)

@@ -176,14 +176,14 @@ def test_replicas_that_are_under_way_stay_and_are_reported() -> None:
 
 @pytest.mark.parametrize(("usable", "moves"), [(239, 0), (240, 1)])
 def test_a_log_dir_keeps_room_for_the_rest_of_a_copy(usable: int, moves: int) -> None:
-    """/b needs 40 bytes for the copy under way, and 50 for another replica. 150 of its bytes are above 85 %."""
+    """/b needs 40 bytes for the copy under way, and 50 for another replica. 150 of its bytes are above 85%."""
     a, b = disks([50] * 6, [], volumes=[(2000, 1000), (1000, usable)])
     found = planned([a, copying(0, 10, b)])
     assert len(found.moves) == moves
 
 
 def test_log_dirs_on_one_volume_keep_room_for_the_rest_of_a_copy() -> None:
-    """The volume has 190 bytes below 85 %, and a copy under way needs 90. Each of two log dirs has room for 50."""
+    """The volume has 190 bytes below 85%, and a copy under way needs 90. Each of two log dirs has room for 50."""
     for usable, moves in ((340, 1), (339, 0)):
         a, b, c = disks([100, 50, 50, 50, 50], [], [], volumes=[(2000, 1000), (1000, usable), (1000, usable)])
         found = planned([a, copying(0, 10, b), c])

@@ -345,7 +345,7 @@ def drained_to_three(now: ClusterLayout) -> Planned:
 
 
 def test_a_disk_keeps_room_for_a_running_move() -> None:
-    """85 % of 1,000 bytes hold the 105 bytes now and the copy of 400 bytes, but not also the 495 bytes under way."""
+    """85% of 1,000 bytes hold the 105 bytes now and the copy of 400 bytes, but not also the 495 bytes under way."""
     with pytest.raises(Refused, match=r"no broker has room.* and the 495 B that running moves still copy to it, 250 B"):
         drained_to_three(under_way((1000, 895)))
     found = drained_to_three(under_way((2000, 1895)))
@@ -354,7 +354,7 @@ def test_a_disk_keeps_room_for_a_running_move() -> None:
 
 
 def test_a_running_move_counts_once_with_a_given_disk_size() -> None:
-    """85 % of 1,060 bytes is 901: enough for both partitions, 900 bytes."""
+    """85% of 1,060 bytes is 901: enough for both partitions, 900 bytes."""
     found = drained_to_three(under_way(None, disk=1060))
     assert found.brokers[BrokerId(3)].disk == Disk(total=1060, used=500)
     with pytest.raises(Refused, match="no broker has room"):

@@ -88,7 +88,7 @@ def measured(load: Load) -> float:
 
 @given(st.floats(2e4, 1e8), st.floats(1.2, 20), st.floats(5, 60))
 def test_the_rate_of_any_quota_is_measured_under_any_load(limit: float, over: float, seconds: float) -> None:
-    """Without the quiet start 20 s would contain two bursts in 1.8 windows, and measure 10 % more."""
+    """Without the quiet start 20 s would contain two bursts in 1.8 windows, and measure 10% more."""
     assert measured(a_load(rate=over * limit, limit=limit, seconds=seconds)) == pytest.approx(limit, rel=0.04)
 
 

@@ -53,7 +53,7 @@ def test_at_exactly_the_quota_one_draft_rejects_and_the_other_does_not() -> None
 
 
 def test_one_percent_is_10_ms_of_each_second() -> None:
-    """KIP-124: during the 10 s of a first measurement, 100 ms of one thread are 1 %."""
+    """KIP-124: during the 10 s of a first measurement, 100 ms of one thread are 1%."""
     quota = throughput(Model.SHARE, 1.0)
     assert quota.record(100 * 0.100, 0) == 0
     assert quota.record(100 * 0.001, 0) > 0

@@ -42,7 +42,7 @@ def test_an_old_client_under_a_draft(spread: Spread) -> None:
 
 
 def test_a_deploy_under_a_request_quota_waits_for_the_longer_of_the_two() -> None:
-    """KIP-599: throttle_time_ms is the larger one. 300 ms of a thread for each request are 30, and 1 % allows 10."""
+    """KIP-599: throttle_time_ms is the larger one. 300 ms of a thread for each request are 30, and 1% allows 10."""
     manner = Manner(quotas=Quotas(request_percentage=1), thread_ms=300)
     told = [(r.at, r.wait_ms) for r in rounds([6] * 10, Mutations(Bucket(rate=5)), manner)]
     assert told == [(0, 1_000)]
@@ -92,7 +92,7 @@ def test_requests_pile_up_behind_a_mute_unless_the_loop_is_closed() -> None:
 
 
 def test_a_throttled_fetch_is_answered_empty_and_uses_nothing() -> None:
-    """KafkaApis removes the bytes of the empty answer from its sums. 15 kB in 10 s are 50 % too much, and 10 s later
+    """KafkaApis removes the bytes of the empty answer from its sums. 15 kB in 10 s are 50% too much, and 10 s later
     the first samples have expired.
     """
     told = sent([Request(0, 10 * KB), Request(0, 5 * KB)], consumer_byte_rate=1 * KB)
@@ -137,7 +137,7 @@ def test_bytes_threads_and_mutations_of_one_client_are_counted_side_by_side() ->
         # 25 tokens are missing, at 5 a second.
         (0, 0, 5_000, "mutation rate"),
         (5_000, 80, 0, None),
-        # 12 kB in 10 s; 16 % of a thread's second are 1.6 times too much. The reported delay is at most one sample.
+        # 12 kB in 10 s; 16% of a thread's second are 1.6 times too much. The reported delay is at most one sample.
         (5_000, 0, 2_000, "byte rate"),
         # Until 10 s have passed the rate stays the same, and an empty request waits as long again.
         (7_000, 0, 2_000, "byte rate"),

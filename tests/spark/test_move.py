@@ -19,7 +19,7 @@ already holds the partition, otherwise the holder with the lowest broker id
 kquota: moving partitions with replicas whose in-sync state is unknown: 1. Assumed: these replicas are in sync
 """
 KEPT_UP = """Expected     about 43 s
-90 % band    38 s to 49 s (only error of the model, because the percentiles of the write rates are unknown)
+90% band     38 s to 49 s (only error of the model, because the percentiles of the write rates are unknown)
 Can finish   yes
 Bottleneck   broker 1, which sends 91 MB
 Throttle     8 MB/s (8000000 bytes per second) on each broker
@@ -39,7 +39,7 @@ To copy      91 MB in 1 copy
        3  in          1    91 MB                  7.33 MB/s    3 MB/s    19 s
   (followers: fetches of in-sync followers of the moving partitions, counted but never delayed)
 
-Time         43 s = 3.1 s to start and end + 40 s to copy: 8.52 MB at once, then the rest at 100 % of the throttle
+Time         43 s = 3.1 s to start and end + 40 s to copy: 8.52 MB at once, then the rest at 100% of the throttle
                broker 1: 5 MB/s left for copies, minus 3 MB/s written meanwhile
 At least     10 s = (bytes - bytes at once) / throttle
 

@@ -74,7 +74,7 @@ def run(
 def wrong(
     found: Iterator[tuple[float, WatchedMoveView]], slack: float = SLACK
 ) -> list[tuple[float, float | None, float]]:
-    """The readings from a quarter on whose time left is unknown, or more than 20 % from the truth: the time, the time
+    """The readings from a quarter on whose time left is unknown, or more than 20% from the truth: the time, the time
     left, and the truth.
     """
     readings = [(at, move.seconds_left) for at, move in found]

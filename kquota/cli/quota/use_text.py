@@ -21,4 +21,4 @@ def amount(key: str, value: float | None) -> str:
     if row.in_bytes:
         return human_rate(value)
     number = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{number} %" if row.model is Model.SHARE else f"{number}/s"
+    return f"{number}%" if row.model is Model.SHARE else f"{number}/s"

@@ -29,7 +29,7 @@ _UNFINISHED: Final = "rolled/.unfinished"
 # A chunk is larger than a line, because each gzip call costs more than compressing one line.
 _CHUNK: Final = 2**17
 _LEVEL: Final = 3
-"""The gzip level of a snapshot. Level 6, the default of zlib, takes twice as long for files that are 15 % smaller."""
+"""The gzip level of a snapshot. Level 6, the default of zlib, takes twice as long for files that are 15% smaller."""
 _MANIFEST: Final = "_batch.json"
 
 

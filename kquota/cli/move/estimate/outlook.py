@@ -31,7 +31,7 @@ class Outlook:
     """The outlook of a move."""
 
     band: Band | None
-    """The 90 % band of the time, or None without an expected time."""
+    """The 90% band of the time, or None without an expected time."""
     at_peak: tuple[int, ...]
     """The ids of the leaders whose write rate, at its 99th percentile, could alone keep the move from finishing."""
     volumes: tuple[Volume, ...]
@@ -77,15 +77,15 @@ def outlook(
 
 
 def band_line(found: Outlook) -> str | None:
-    """Return the 90 % band of the time, or None without an expected time."""
+    """Return the 90% band of the time, or None without an expected time."""
     band = found.band
     if band is None:
         return None
     low, source = human_duration(band.low), band_source(band)
     if band.high is None:
         never = "At the 95th percentile of the write rates, the move never finishes"
-        return f"90 % band    at least {low}. {never} ({source})"
-    return f"90 % band    {low} to {human_duration(band.high)} ({source})"
+        return f"90% band     at least {low}. {never} ({source})"
+    return f"90% band     {low} to {human_duration(band.high)} ({source})"
 
 
 def band_source(band: Band) -> str:

@@ -19,9 +19,9 @@ with --create-topics and --find-limit, it creates at most one topic, with one pa
 killed, its topics remain. --clean-up removes them, and so does the next probe without --client-command, but only after
 the end time in their names.
 
-Exit codes: 0 if the client got the expected rate, within 10 %; 8 if it got more or less, if another quota throttled it,
+Exit codes: 0 if the client got the expected rate, within 10%; 8 if it got more or less, if another quota throttled it,
 if --find-limit found no limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With
---client-command: 0 if the client honors throttle times; 8 if it sent requests in more than 10 % of them; 1 if it
+--client-command: 0 if the client honors throttle times; 8 if it sent requests in more than 10% of them; 1 if it
 failed, or kquota could not judge any throttle time.
 
 Examples:

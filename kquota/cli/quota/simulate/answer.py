@@ -103,7 +103,7 @@ class Deployed(Answer):
         client = "" if self.strict else ", for a client that is only delayed"
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
         if self.request_percentage is not None:
-            yield f"             and {self.request_percentage:g} % of one thread's time"
+            yield f"             and {self.request_percentage:g}% of one thread's time"
         size = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
         yield f"Load         {counted(self.topics, 'topic')}{size} = {counted(sum(self.items), 'mutation')}"
         yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
@@ -181,7 +181,7 @@ def _per_second(rate: float) -> str:
 
 _LIMIT_TEXT: Final[Mapping[Model, Callable[[float], str]]] = {
     Model.RATE: lambda limit: f"{human_rate(limit)} on a broker",
-    Model.SHARE: lambda limit: f"{limit:g} % of one thread's time on a broker",
+    Model.SHARE: lambda limit: f"{limit:g}% of one thread's time on a broker",
     Model.BUCKET: _per_second,
 }
 

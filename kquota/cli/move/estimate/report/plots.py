@@ -136,7 +136,7 @@ def spent(shares: Sequence[Share]) -> Plot:
 
 
 def time(curve: ThrottleCurve, band: Band | None) -> Plot:
-    """Draw the expected time against the throttle, with the zone where the move never finishes, the 90 % band (unless
+    """Draw the expected time against the throttle, with the zone where the move never finishes, the 90% band (unless
     it is None) and the operator's limits.
     """
     with _plot("time", "Expected time against the throttle") as drawing:
@@ -156,7 +156,7 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
             axes.annotate(human_duration(curve.seconds), at, (7, 6), textcoords="offset points", fontweight="bold")
         if band is not None:
             ends = (band.low, curve.longest if band.high is None else band.high)
-            axes.vlines(curve.throttle / scale, *ends, color=_SECOND, linewidth=7, alpha=0.6, label="90 % band")
+            axes.vlines(curve.throttle / scale, *ends, color=_SECOND, linewidth=7, alpha=0.6, label="90% band")
         if curve.deadline is not None:
             deadline = f"deadline, {human_duration(curve.deadline)}"
             axes.axhline(curve.deadline, color=_SECOND, linewidth=1.5, linestyle=_DASHES[0], label=deadline)
