@@ -17,7 +17,7 @@ class Parameter(str):
 
 
 class Retry(str):
-    """Advice to repeat the command, which a command that repeats its work itself leaves out of the message."""
+    """Advice to repeat the command. A command that repeats its work itself leaves this advice out of its messages."""
 
     __slots__ = ()
 

@@ -90,8 +90,10 @@ def table(answer: Writable) -> str:
 
 
 def tab_separated(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
-    r"""Return the document with a final newline. None becomes `\N`. Backslashes are doubled, and control characters
-    become Python's escapes.
+    r"""Return the header and the rows as TSV. Each line ends with a newline.
+
+    In the rows, None becomes `\N`, backslashes are doubled, and characters that are not printable become Python's
+    escapes.
 
     >>> tab_separated(["user", "key"], [["a\tb", "k"], [None, "k"]])
     'user\tkey\na\\tb\tk\n\\N\tk\n'

@@ -101,8 +101,8 @@ def keep_start(
 def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, watch: MoveWatch | None = None) -> None:
     """Record the result of a check and the readings of `watch`, if the check found a run.
 
-    The check began at `began` and has just ended. If the recorded time would mislead later estimates, kquota removes
-    it, for example because the throttle changed.
+    The check began at `began` and has just ended. kquota removes the recorded expected time if it would
+    mislead later estimates, for example after a change of the throttle.
     """
     run = found.run
     if run is None:

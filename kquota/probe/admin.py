@@ -24,7 +24,9 @@ class Result:
     limit: float | None
     """The quota, in the unit of its key. None if no quota applies."""
     expected: float
-    """The expected rate per second on each broker, or on the controller. It has no meaning for `Kind.REQUESTS`."""
+    """The expected bytes per second on each broker, or mutations per second on the controller. It has no meaning for
+    `Kind.REQUESTS`.
+    """
     readings: tuple[Reading, ...]
     verdict: Verdict
     """The worst verdict on any of the readings."""

@@ -165,9 +165,9 @@ def whole(seconds: float, warm: float) -> float:
 
 
 def pushing(limit: float | None, brokers: int) -> float:
-    """Return the rate to read from each broker, in bytes per second: more than the quota, if the bounds allow it.
+    """Return the rate to read from each broker, in bytes per second: more than `limit`, the quota on each broker.
 
-    Without a quota, it is `UNLIMITED_RATE` over all brokers.
+    Without a quota (None), the rates of all brokers add up to `UNLIMITED_RATE`. They never exceed `MOST_RATE` in total.
     """
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit
     return min(wanted, MOST_RATE / brokers)

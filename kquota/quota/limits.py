@@ -15,7 +15,7 @@ from kquota.quota_keys import QUOTA_KEYS
 from kquota.settings.change import must_change
 
 Limits: TypeAlias = Mapping[str, float]
-"""Each limit by its quota key, in the unit of the row of the key in `QUOTA_KEYS`."""
+"""Each limit by its quota key, in the unit that `QUOTA_KEYS` gives for the key."""
 
 _NUMBER: Final = re.compile(
     r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I | re.A

@@ -272,8 +272,8 @@ def _settled(
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Read the state of the plan, and read it again if a move may have begun or ended during the read.
 
-    An `expected` partition that seems to have ended elsewhere gets up to `_READINGS` readings, because a broker on a
-    busy machine may show the end of a move later than `stale_seconds`.
+    If the move of a partition in `expected` seems to have ended elsewhere, kquota reads up to `_READINGS` times,
+    because a broker on a busy machine may show the end of a move later than `stale_seconds`.
     """
     readings = 0
     while True:

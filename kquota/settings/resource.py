@@ -140,7 +140,7 @@ class Entry:
     dynamic: bool
     """True if the config was set on this resource itself."""
     sensitive: bool = False
-    """True for passwords."""
+    """True if the value may be secret: a password, or a config that the cluster or kquota treats like one."""
     synonyms: tuple[Synonym, ...] = ()
     """The values of all sources, beginning with the value in force. Empty if the cluster reports none."""
 

@@ -60,9 +60,10 @@ def capacities(history: WatchHistory) -> Mapping[LinkEnd, float]:
 
 
 def write_rates(history: WatchHistory) -> Mapping[WatchedLink, float]:
-    """Return the mean write rate of one unfinished copy of each link, in bytes per second.
+    """Return, for each link, the mean write rate per unfinished copy, in bytes per second.
 
-    The result is empty until a pace can be measured.
+    A link that had no unfinished copy in the measured time is left out. The result is empty until a pace can be
+    measured.
     """
     since = _pace_window(history)
     if since is None:

@@ -91,7 +91,9 @@ class Sharing:
 
     @property
     def has_default_name(self) -> bool:
-        """True if the topic has the default name, under which commands over the brokers look for a record."""
+        """True if the topic has the default name. Unless another topic is given, a command over the brokers looks for
+        the record in the topic with this name.
+        """
         return self.topic == choose.TOPIC
 
     def plan(self) -> SharingPlan:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from kquota.spark.usage import UsageJob
 
 _MOST_PREDICTED: Final = 10_000
-"""The maximum number of proposed limits for which kquota predicts the throttle time: those exceeded the most."""
+"""The maximum number of proposed limits for which kquota predicts the throttle time. If there are more, kquota chooses
+the limits that the measured use exceeds the most.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
