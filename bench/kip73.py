@@ -76,7 +76,7 @@ class Share:
 
     @property
     def kept(self) -> bool:
-        """True if it is within 10 % of the throttle."""
+        """True if it is within 10% of the throttle."""
         return LEAST <= self.share <= MOST
 
 

@@ -203,7 +203,7 @@ def section(courses: Sequence[Course]) -> Section:
         }
         for one in courses
     ]
-    headers = ["a move beside clients", "seconds", "of them fast", "p99, ms: median", "95 %", "promised"]
+    headers = ["a move beside clients", "seconds", "of them fast", "p99, ms: median", "95%", "promised"]
     return Section(name="protect", headers=headers, table=table, rows=rows, kept=all(kept.values()))
 
 

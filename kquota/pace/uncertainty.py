@@ -16,7 +16,7 @@ from kquota.pace.work import Link
 MODEL: Final = 0.1
 """The largest relative error of the model in nine of ten real moves.
 
-In 20 moves on quiet brokers the error was 3 % (one sigma). On a machine with a load of eight times its number of cores,
+In 20 moves on quiet brokers the error was 3% (one sigma). On a machine with a load of eight times its number of cores,
 it was up to 11%.
 """
 OF_THE_MODEL: Final = ErrorBand(low=1 - MODEL, high=1 + MODEL)

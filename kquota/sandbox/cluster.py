@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import subprocess
@@ -158,19 +159,20 @@ def up(
         planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
         planned = dataclasses.replace(planned, tiered=tiered)
         places.remove(directory)
-        directory.mkdir(parents=True)
-        _save(planned)
+        ready = dataclasses.replace(planned, ready=True)
         try:
+            directory.mkdir(parents=True)
+            _save(planned)
             if owner_pid is not None:
                 _tie(planned, owner_pid)
             _start(planned, where, report)
+            _save(ready)
         except BaseException as error:
             stop_folder(directory, patience=2.0)
             if isinstance(error, KeyboardInterrupt):
-                places.remove(directory)
+                with contextlib.suppress(Refused):
+                    places.remove(directory)
             raise
-        ready = dataclasses.replace(planned, ready=True)
-        _save(ready)
     return ready
 
 

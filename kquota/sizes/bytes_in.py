@@ -163,7 +163,7 @@ def _in_order(found: BytesIn, what: str) -> BytesIn:
     pairs = [*itertools.pairwise(known), (("low", found.low or 0.0), ("bytes_in", found.mean))]
     for (name, rate), (above, most) in pairs:
         if rate > most:
-            order = "low must not be above bytes_in or high, and high must not be above peak"
+            order = "low must not be above bytes_in, high or peak, and high must not be above peak"
             raise Invalid(f"{what}: {name} is above {above}. {order}")
     return found
 

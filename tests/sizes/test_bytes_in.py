@@ -76,7 +76,7 @@ REFUSED = {
     "null": ('{"1": null}', "rates: broker 1 has no bytes_in"),
     "low above the mean": (
         '{"1": {"bytes_in": 5, "low": 6}}',
-        "rates: broker 1: low is above bytes_in. low must not be above bytes_in or high, and",
+        "rates: broker 1: low is above bytes_in. low must not be above bytes_in, high or peak, and",
     ),
     "high above the peak": ("broker,bytes_in,high,peak\n1,3,5,4\n", "rates: broker 1: high is above peak"),
     "low above the peak": ("broker,bytes_in,low,peak\n1,3,2,1\n", "rates: broker 1: low is above peak"),

@@ -26,8 +26,8 @@ from kquota.watch.observation import MoveWatch, Observed
 _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _REPEAT_SECONDS: Final = 30.0
-"""The seconds until kquota again sets the rates of brokers that missed a change. Each further attempt waits twice as
-long, at most `_LONGEST_REPEAT_SECONDS`, because every attempt is recorded.
+"""The seconds until kquota again sets the rates of brokers that missed a change. While a broker is
+dead, each further attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each is recorded.
 """
 _LONGEST_REPEAT_SECONDS: Final = 480.0
 _Result = TypeVar("_Result")
@@ -76,7 +76,6 @@ class RateSetter:
         A `why` that is too long for the record is cut. Return True. If the change fails, or if its effect is unknown,
         print a warning and return False. Also print a warning about dead brokers, which keep their rates.
         """
-        self.pause = _REPEAT_SECONDS
         before, now = human_rates(run.rate or wanted, wanted)
         asked = self._asked(run, wanted, why[:LONGEST_TEXT])
         try:
@@ -85,12 +84,12 @@ class RateSetter:
             world.warn(f"run {run.id}: the throttle stays at {before}: {without_retry(error)}")
             return False
         except (Conflict, Unknown, Unreachable) as error:
-            self.missed = clock.SystemClock().monotonic()
+            self.missed, self.pause = clock.SystemClock().monotonic(), _REPEAT_SECONDS
             world.warn(f"run {run.id}: brokers may still use the throttle {before}: {worded(error)}")
             return False
         say(f"run {run.id}: the throttle is now {now}, was {before}{detail}")
         dead = done.dead if isinstance(done, ThrottleSet) else ()
-        self.missed = clock.SystemClock().monotonic() if dead else None
+        self.missed, self.pause = clock.SystemClock().monotonic() if dead else None, _REPEAT_SECONDS
         if dead:
             world.warn(
                 f"run {run.id}: {named_brokers(dead)} did not answer and may still use another throttle. kquota tries "
@@ -107,13 +106,15 @@ class RateSetter:
         now = clock.SystemClock().monotonic()
         if run.rate is None or self.missed is None or now - self.missed < self.pause:
             return
-        self.missed, self.pause = now, min(2 * self.pause, _LONGEST_REPEAT_SECONDS)
+        self.missed = now
         asked = replace(self._asked(run, run.rate, None), force=True)
         try:
             done = setting.adjusted(asked, lambda found: found)
         except (Busy, Refused, Conflict, Unknown, Unreachable):
             return
-        if not done.dead:
+        if done.dead:
+            self.pause = min(2 * self.pause, _LONGEST_REPEAT_SECONDS)
+        else:
             self.missed = None
             say(f"run {run.id}: every broker of the run now has its throttle")
 

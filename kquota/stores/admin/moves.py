@@ -85,10 +85,7 @@ class WireMoves(WireSettings):
         A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
         replicas if it removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both lists forever.
         """
-        try:
-            running = moving(self._wire)
-        except Unreachable as error:
-            raise Refused(error) from error  # nothing was sent
+        running = moving(self._wire)
         replaced = [
             name
             for name, target in targets.items()
@@ -136,9 +133,7 @@ class _JoinedTopic(NamedTuple):
 def _joined(
     described: Mapping[TopicPartition, PartitionReplicas], moves: Mapping[TopicPartition, PartitionReplicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the described partitions, with the replicas of their running moves. A move that ends between the two reads
-    still counts as running, because the moves are read first.
-    """
+    """A move that ends between the two reads still counts as running, because the moves are read first."""
     return {
         name: now
         if (move := moves.get(name)) is None

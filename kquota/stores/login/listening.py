@@ -6,7 +6,7 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from kquota.addresses import host_and_port, is_host, is_port
 from kquota.errors import Invalid, Unreachable
@@ -28,16 +28,21 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
     """Return the addresses (host:port), beginning with the first one that accepts a connection.
 
     The addresses before that one come last. `what` is the kind of server, for messages. All attempts together take
-    about `deadline` seconds at most. Raises Unreachable with the reason for each address if none of them accepts a
-    connection. Raises Invalid like `addresses`.
+    about `deadline` seconds at most, and lookups of host names take additional time. Raises Unreachable with the reason
+    for each address if none of them accepts a connection. Raises Invalid like `addresses`.
     """
     give_up = time.monotonic() + deadline
     pairs = addresses(text, option, config)
     causes = []
     for index, (host, port) in enumerate(pairs):
-        left = max(0.1, give_up - time.monotonic())
+        began = time.monotonic()
         try:
-            _connect(host, port, left / (len(pairs) - index))
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            finally:
+                give_up += time.monotonic() - began
+            left = max(0.1, give_up - time.monotonic())
+            _connect(found, left / (len(pairs) - index))
         except OSError as error:
             causes.append(f"{host_and_port(host, port)}: {error.strerror or error}")
         else:
@@ -45,13 +50,11 @@ def must_listen(what: str, text: str, option: str, config: str, deadline: float)
     raise Unreachable(f"no {what} accepts a connection at {text} ({'; '.join(causes)}). Check {option}")
 
 
-def _connect(host: str, port: int, seconds: float) -> None:
-    """Connect to the first IP address of the host that accepts a connection, and close the connection.
+def _connect(found: Sequence[Any], seconds: float) -> None:
+    """Connect to the first IP address of a lookup that accepts a connection, and close the connection.
 
-    All attempts together take about `seconds` at most, after the address lookup. Raises the OSError of the last
-    attempt.
+    All attempts together take about `seconds` at most. Raises the OSError of the last attempt.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     give_up = time.monotonic() + seconds
     for index, (family, kind, protocol, _, address) in enumerate(found, 1):
         left = max(0.1, give_up - time.monotonic())

@@ -204,7 +204,7 @@ class RunFiles:
         return kept.run, whole
 
     def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
-        """Return the run of a journal, or None if its first line is truncated. The file is read again only if it
+        """Return the contents of a journal, or None if its first line is truncated. The file is read again only if it
         changed, because commands call this often.
         """
         try:

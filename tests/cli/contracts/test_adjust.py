@@ -171,25 +171,32 @@ def test_the_time_of_day(house: InMemory, copying: CopyingCluster, session: Tran
     assert "the throttle is now 5 MB/s, was 1 MB/s" in ran.err
 
 
+@pytest.mark.parametrize(("back", "attempt"), [(40, 90), (100, 210)])
 def test_a_broker_that_missed_a_change_of_the_throttle_gets_it_when_it_is_back(
-    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path
+    house: InMemory, copying: CopyingCluster, session: Transcript, tmp_path: Path, back: float, attempt: float
 ) -> None:
-    """A dead broker keeps its rate. It must not use this rate until the next change, which may be hours away."""
+    """A dead broker keeps its rate. It must not use this rate until the next change, which may be hours away.
+
+    kquota tries again after 30 s, 60 s and 120 s, because each attempt is recorded.
+    """
     started(session, tmp_path, "1MB/s")
-    missed, back = BrokerId(2), 40
+    missed, reached = BrokerId(2), list[float]()
 
     def wait(seconds: float) -> None:
+        if copying.configs[Setting.of_broker(missed, FOLLOWER_RATE)] == "2000000":
+            reached.append(house.clock.monotonic())
         copying.pass_seconds(seconds)
         if house.clock.monotonic() > back:
             copying.alive.add(missed)
 
     copying.alive.discard(missed)
     house.clock = Ticks(wait)
-    ran = session.kquota(f"move adjust {BROKER} --between 00:00-12:00=5MB/s,12:00-24:00=5MB/s,else=1MB/s")
+    ran = session.kquota(f"move adjust {BROKER} --between 00:00-12:00=2MB/s,12:00-24:00=2MB/s,else=1MB/s")
     rates = {setting.name: value for setting, value in copying.configs.items() if not setting.is_list}
-    assert rates == dict.fromkeys("123", "5000000")
+    assert rates == dict.fromkeys("123", "2000000")
     assert "broker 2 did not answer and may still use another throttle. kquota tries again after 30 s, and" in ran.err
     assert ran.err.count("every broker of the run now has its throttle") == 1
+    assert attempt <= reached[0] < attempt + 30
 
 
 ROOM = 12 * MB

@@ -6,13 +6,14 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
 from kquota.cli.record.run import answer
-from kquota.errors import Refused
+from kquota.errors import Refused, Unreachable
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
@@ -175,6 +176,16 @@ def test_a_topic_that_kafka_hides_is_never_a_clean_result(
     assert ran.code == 8
     assert "warning: Kafka hides 1 topic from this user (secret)" in ran.err
     assert "there is nothing to remove" not in ran.err
+
+
+def test_clear_all_says_that_hidden_topics_are_unknown(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: object) -> NoReturn:
+        raise Unreachable("broker 2: no answer")
+
+    monkeypatch.setattr(house.logs, "describe", silent)
+    ran = kquota_here("throttle", "clear", "--all", "--yes", *BROKER.split())
+    why = "it is unknown whether Kafka hides topics from this user: broker 2: no answer. Run the same command again"
+    assert (ran.code, f"warning: {why}\n" in ran.err, "there is nothing to remove" in ran.err) == (8, True, False), ran
 
 
 @pytest.mark.parametrize("controllers", [True, False])

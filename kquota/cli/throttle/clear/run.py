@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kquota.cli import confirmation, lost_brokers, move_stores, world
-from kquota.cli.contract import DONE, NOT_YET, say, worded
+from kquota.cli.contract import DONE, NOT_YET, say, without_retry
 from kquota.cli.output import Answer, key
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import cleared_of, difference, lists_first, pending, remaining
@@ -171,7 +171,8 @@ def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...] | None:
     except Refused:
         return ()
     except Unreachable as error:
-        world.warn(f"it is unknown whether Kafka hides topics from this user: {worded(error)}")
+        why = without_retry(error)
+        world.warn(f"it is unknown whether Kafka hides topics from this user: {why}. Run the same command again")
         return None
 
 
