@@ -19,6 +19,7 @@ from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
+from tests.background import working
 from tests.cli.run import Ran, changes_of, kquota, python
 from tests.stores.moves_stage import OtherHand
 from tests.waiting import until
@@ -164,15 +165,8 @@ def slow_group(servers: Sandbox) -> Iterator[None]:
             consumer.consume(RECORDS_PER_SECOND // 100, 0.1)
         consumer.close()
 
-    threads = [threading.Thread(target=write), threading.Thread(target=read)]
-    for thread in threads:
-        thread.start()
-    try:
+    with working(stop, write, read):
         yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_a_whole_move_follows_the_lag_of_consumer_groups(servers: Sandbox, operator: Operator) -> None:

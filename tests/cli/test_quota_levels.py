@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -22,6 +23,7 @@ from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from kquota.terms import CONSUMER_BYTE_RATE, DEFAULT, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from tests.background import working
 from tests.cli.run import kquota
 from tests.cli.test_quota_top import produce
 
@@ -53,15 +55,8 @@ def client(servers: Sandbox, name: str) -> Iterator[None]:
             consumer.poll(0.1)
         consumer.close()
 
-    threads = [threading.Thread(target=produce, args=(servers, name, stop, 16_000)), threading.Thread(target=read)]
-    for thread in threads:
-        thread.start()
-    try:
+    with working(stop, partial(produce, servers, name, stop, 16_000), read):
         yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def entity(level: int, client_id: str) -> Entity:

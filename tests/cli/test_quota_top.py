@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
+from tests.background import working
 from tests.cli.run import Ran, kquota, kquota_here
 from tests.stores.metrics.prometheus_server import Series, serving
 
@@ -70,15 +72,8 @@ def produce(servers: Sandbox, client: str, stop: threading.Event, batch: int = 1
 @contextmanager
 def producing(servers: Sandbox, *clients: str) -> Iterator[None]:
     stop = threading.Event()
-    threads = [threading.Thread(target=produce, args=(servers, name, stop)) for name in clients]
-    for thread in threads:
-        thread.start()
-    try:
+    with working(stop, *(partial(produce, servers, name, stop) for name in clients)):
         yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def throttled_on(found: Ran, brokers: int) -> bool:
