@@ -79,6 +79,18 @@ class _MoveStores:
                 stack.enter_context(self.fence.hold(holding.doing, take_over=holding.take_over))
             yield
 
+    def log_dirs(self) -> LogDirs | None:
+        """Return the reader of log dirs, or None over ZooKeeper."""
+        from kquota.stores.admin.log_dirs import WireLogDirs
+
+        return None if self.wire is None else WireLogDirs(self.wire)
+
+    def fenced(self) -> frozenset[BrokerId]:
+        """Return the dead brokers that the cluster still lists: none before Kafka 4.0, and over ZooKeeper."""
+        from kquota.stores.admin import broker_metadata
+
+        return frozenset() if self.wire is None else broker_metadata.fenced(self.wire)
+
 
 @contextmanager
 def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
@@ -257,25 +269,20 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
     from kquota.stores.state.past_moves import PastMovesFile
 
     with _move_stores(at, state_dir, holding) as stores:
-        log_dirs: LogDirs | None = None
         dirs: ReplicaDirs | None = None
-        fenced: Callable[[], frozenset[BrokerId]] = frozenset
         if stores.wire is not None:
-            from kquota.stores.admin import broker_metadata
-            from kquota.stores.admin.log_dirs import WireLogDirs
             from kquota.stores.admin.replica_dirs import WireReplicaDirs
 
-            log_dirs, dirs = WireLogDirs(stores.wire), WireReplicaDirs(stores.wire, stores.runs.must_hold)
-            fenced = partial(broker_metadata.fenced, stores.wire)
+            dirs = WireReplicaDirs(stores.wire, stores.runs.must_hold)
         hold = nullcontext if holding is None else partial(stores.hold, holding)
         yield Stage(
             cluster=stores.cluster,
             runs=stores.runs,
             clock=stores.clock,
             past_moves=PastMovesFile(stores.root, stores.cluster_id),
-            log_dirs=log_dirs,
+            log_dirs=stores.log_dirs(),
             dirs=dirs,
-            fenced=fenced,
+            fenced=stores.fenced,
             hold=hold,
         )
 
@@ -291,23 +298,15 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
     from kquota.throttle.port import Ports
 
     with _move_stores(at, state_dir, holding) as stores:
-        log_dirs: LogDirs | None = None
-        fenced: Callable[[], frozenset[BrokerId]] = frozenset
-        if stores.wire is not None:
-            from kquota.stores.admin import broker_metadata
-            from kquota.stores.admin.log_dirs import WireLogDirs
-
-            log_dirs = WireLogDirs(stores.wire)
-            fenced = partial(broker_metadata.fenced, stores.wire)
         memory = SightingsFile(stores.root, stores.cluster_id)
         yield Ports(
             cluster=stores.cluster,
             configs=stores.cluster,
-            log_dirs=log_dirs,
+            log_dirs=stores.log_dirs(),
             runs=stores.runs,
             memory=memory,
             clock=stores.clock,
-            fenced=fenced,
+            fenced=stores.fenced,
             alone=stores.runs.alone,
             hidden=stores.runs.hidden,
         )
