@@ -203,7 +203,7 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
         raise _after_restoring(world, run, error, resumed=resumed) from error
     started = tuple(name for name in todo if name not in refused)
     if refused and not started and not resumed:
-        raise _after_restoring(world, run, Refused(words.failed(refused).removesuffix(".")), resumed=False)
+        raise _after_restoring(world, run, Refused(words.failed(refused)), resumed=False)
     return _handed_over(world, run, todo, refused), started
 
 
@@ -296,7 +296,7 @@ def _handed_over(
         raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
     if refused:
         started = [str(name) for name in todo if name not in refused]
-        begun = f"{words.failed(refused).removesuffix('.')}. Started: {', '.join(started) or 'none'}"
+        begun = f"{words.failed(refused)}. Started: {', '.join(started) or 'none'}"
         stands = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
         raise Incomplete(
             (begun, f". {stands}. ", *_go_on(run)),

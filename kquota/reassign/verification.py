@@ -359,10 +359,11 @@ def _cleared(
     dead = {*_dead(seen), *fenced} - seen.alive
     lists = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
     rates = {Setting.of_broker(b, key): b for b in sorted(seen.alive | dead) for key in THROTTLE_RATES}
-    now = world.cluster.values([*lists, *rates])
-    changes = [Change(setting=s, before=now[s], after=None) for s in (*lists, *rates) if now.get(s) is not None]
+    settings = [*lists, *rates]
+    now = world.cluster.values(settings)
+    changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
     restoration = write(world, changes)
-    unread = [s for s in (*lists, *rates) if s not in now]
+    unread = [s for s in settings if s not in now]
     overwritten = clear_dead(world.cluster, sorted(dead.intersection(map(rates.get, unread))), THROTTLE_RATES)
     unknown = {s: KquotaError(UNREAD) for s in unread if rates.get(s) not in dead}
     cleared = {change.setting for change in restoration.restored}

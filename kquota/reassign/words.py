@@ -66,10 +66,10 @@ def started(partitions: Collection[TopicPartition]) -> str:
 
 
 def failed(errors: Mapping[TopicPartition, str]) -> str:
-    """Return one error for all partitions that the cluster refused to move, with reasons. Kafka prints a line for each
-    partition.
+    """Return one error for all partitions that the cluster refused to move, with reasons, and without a final period.
+    Kafka prints a line for each partition.
     """
-    return f"Error reassigning partition(s): {_errors(errors)}"
+    return f"Error reassigning partition(s): {_errors(errors)}".removesuffix(".")
 
 
 def cancelled(partitions: Collection[TopicPartition]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from kquota import folders
-from kquota.errors import Busy, Invalid, Refused
+from kquota.errors import AGAIN_LATER, Busy, Invalid, Refused
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -69,7 +69,7 @@ def alone(name: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Busy(f"another kquota is starting or stopping sandbox {name}. Try again later") from error
+            raise Busy(f"another kquota is starting or stopping sandbox {name}", AGAIN_LATER) from error
         yield
 
 

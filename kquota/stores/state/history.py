@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from kquota import bounded, durable
-from kquota.errors import Busy, Incomplete, Invalid, NextStep, Refused
+from kquota.errors import AGAIN_LATER, Busy, Incomplete, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.text_file import is_folder, looking_at
@@ -166,7 +166,7 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise Refused(f"{directory}: cannot be locked: {error.strerror}. The history is unchanged") from error
-            raise Busy(f"another kquota is compacting {directory}. Try again later") from error
+            raise Busy(f"another kquota is compacting {directory}", AGAIN_LATER) from error
         try:
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()

@@ -187,5 +187,5 @@ def _terms(judged: Pace | Waves, share: Share) -> str:
     words = f"{other:.2g} s to start and end + {human_duration(copying)} to copy"
     if copying > 1.01 * alone:
         words += f" ({human_duration(alone)} if no other broker slows down broker {share.broker})"
-    flows = f"{share.flows / share.throttle * 100:.0f}%"
+    flows = f"{share.flows / share.throttle:.0%}"
     return f"{words}: {human_bytes(share.at_once)} at once, then the rest at {flows} of the throttle"

@@ -226,7 +226,7 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
 def share_of_least(ratio: float) -> str:
     """Return a sentence on the bytes of a plan. `ratio` is these bytes divided by the lower bound."""
     missed = ", because it does not reach the band" if ratio < 1 else ""
-    return f"This plan copies {ratio * 100:.1f}% of this minimum{missed}"
+    return f"This plan copies {ratio:.1%} of this minimum{missed}"
 
 
 def _terms(least: Least, goal: Goal) -> str:

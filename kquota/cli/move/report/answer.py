@@ -83,7 +83,7 @@ class RunSummary(Part):
     def deviation(self) -> str | None:
         """The error as text: a percentage, or a time if the expected time is 0. None if the error is unknown."""
         if self.error is not None:
-            return f"{self.error * 100:+.0f}%"
+            return f"{self.error:+.0%}"
         if self.end_seen and self.expected == 0 and self.seconds is not None:
             return f"+{human_duration(self.seconds)}"
         return None

@@ -96,7 +96,7 @@ def _row(load: Load, reading: Reading) -> list[str]:
         cells.append("" if cost is None else f"{cost:.3g} ms")
     else:
         cells.append(amount(KEYS[kind], expected) if kind in BYTES else f"{expected:.3g}/s")
-        cells.append(f"{verdict.difference(reading, expected) * 100:+.1f}%")
+        cells.append(f"{verdict.difference(reading, expected):+.1%}")
     cells.append(counted(throttles.count, "time") if throttles.count else "never")
     cells.append("" if throttles.mean_ms is None else f"{throttles.mean_ms:.0f} ms")
     cells.append(f"{throttles.longest_ms} ms" if throttles.count else "")
