@@ -16,6 +16,8 @@ from kquota.terms import BrokerId
 
 _FEW: Final = 40
 _STEPS: Final = 30_000
+_Outside = tuple[int, int]
+"""The bytes that all places together lack below the band, and those above it. The larger number must still move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,9 @@ def cheapest(
     if len(ordered) > _FEW:
         return None
     search = _Search(ordered, dict(loads), dict(room), band, most)
-    search.extend(0, 0)
+    lack = sum(max(0, band.low - load) for load in loads.values())
+    excess = sum(max(0, load - band.high) for load in loads.values())
+    search.extend(0, 0, (lack, excess))
     return search.best
 
 
@@ -57,46 +61,58 @@ class _Search:
         band: BalanceBand,
         most: int,
     ) -> None:
-        self.replicas, self.loads, self.room, self.band, self.most = replicas, loads, room, band, most
+        self.replicas, self.loads, self.room, self.most = replicas, loads, room, most
+        self.limits = band.low, band.high
         self.moves: dict[int, BrokerId] = {}
         self.best: dict[int, BrokerId] | None = None
         self.steps = _STEPS
 
-    def extend(self, first: int, moved: int) -> None:
+    def extend(self, first: int, moved: int, outside: _Outside) -> None:
         """Try to add moves of the replicas from index `first` to the current branch, which has already moved `moved`
         bytes.
         """
-        missing = self._missing()
-        if not missing:
+        if not any(outside):
             self.best, self.most = dict(self.moves), moved
             return
         for n in range(first, len(self.replicas)):
             each = self.replicas[n]
-            for place in self.loads:
+            left = self._loaded(outside, each.place, -each.size)
+            for place, room in self.room.items():
                 # A later replica is smaller, so a move that is too large does not end the loop.
-                if moved + max(each.size, missing) < self.most and self.steps and self._may(each, place):
-                    self.steps -= 1
-                    self._move(each, each.place, place)
-                    self.moves[each.number] = place
-                    if moved + each.size + self._missing() < self.most:
-                        self.extend(n + 1, moved + each.size)
-                    del self.moves[each.number]
-                    self._move(each, place, each.place)
+                if moved + max(each.size, *outside) >= self.most or not self.steps:
+                    break
+                if place == each.place or (room is not None and each.size > room):
+                    continue
+                self.steps -= 1
+                then = self._loaded(left, place, each.size)
+                if moved + each.size + max(then) < self.most:
+                    self._move(each, place)
+                    self.extend(n + 1, moved + each.size, then)
+                    self._undo(each, place, room)
 
-    def _may(self, each: Movable, place: BrokerId) -> bool:
+    def _move(self, each: Movable, place: BrokerId) -> None:
         room = self.room[place]
-        return place != each.place and (room is None or each.size <= room)
+        self.loads[each.place] -= each.size
+        self.loads[place] += each.size
+        self.room[place] = None if room is None else room - each.size
+        self.moves[each.number] = place
 
-    def _move(self, each: Movable, source: BrokerId, destination: BrokerId) -> None:
-        self.loads[source] -= each.size
-        self.loads[destination] += each.size
-        gains = destination if destination != each.place else source
-        room = self.room[gains]
-        if room is not None:
-            self.room[gains] = room - each.size if gains == destination else room + each.size
+    def _undo(self, each: Movable, place: BrokerId, room: int | None) -> None:
+        self.loads[each.place] += each.size
+        self.loads[place] -= each.size
+        self.room[place] = room
+        del self.moves[each.number]
 
-    def _missing(self) -> int:
-        """Return a lower bound for the bytes that must still move."""
-        low, high = self.band.low, self.band.high
-        lack = sum(low - load for load in self.loads.values() if load < low)
-        return max(lack, sum(load - high for load in self.loads.values() if load > high))
+    def _loaded(self, outside: _Outside, place: BrokerId, change: int) -> _Outside:
+        """Return the bytes outside the band after this change of the load of one place."""
+        before, (lack, excess), (low, high) = self.loads[place], outside, self.limits
+        after = before + change
+        if before < low:
+            lack -= low - before
+        elif before > high:
+            excess -= before - high
+        if after < low:
+            lack += low - after
+        elif after > high:
+            excess += after - high
+        return lack, excess
