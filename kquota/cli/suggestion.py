@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -14,9 +15,23 @@ from typing import Any, Final, get_args
 from kquota.cli import app_of
 from kquota.cli.connection import ADDRESSES, CONTROLLERS, variable
 from kquota.cli.options import option_name
+from kquota.list_text import listed
 
 PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers, or of ZooKeeper, if the running command does not have the address."""
+_REPLACING: Final[Mapping[str, str]] = {
+    "DIR": "the folder of the snapshots",
+    "ID": "the ID of a broker",
+    "KEY": "the rate to change",
+    "P:B,…": "the correct entries, each a partition and a broker",
+    "PLAN": "the file of the plan",
+    "RATE": "a throttle",
+    "RUN": "the ID of a run",
+    "URL": "the URLs of the brokers' metrics",
+}
+"""The placeholders of suggested commands, with what the operator puts in their place. The option before `PLACEHOLDER`
+explains it.
+"""
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
 """The commands in which --bootstrap-controller replaces the brokers. A suggestion of these commands names brokers, so
@@ -45,9 +60,10 @@ def remember(options: Any) -> None:
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the whole command in backquotes, with the options that `remember` keeps and that this command takes.
+    """Return the whole command in backquotes, with the options that `remember` keeps and that this command takes. If
+    the command has placeholders, their meaning follows in parentheses.
 
-    `command` is the part after `kquota`, without connection options, for example `move resume --run ID`. If neither the
+    `command` is the part after `kquota`, without connection options, for example `move abort --run RUN`. If neither the
     options nor `environment` name a cluster, the command has `PLACEHOLDER` as the address.
     """
     words = command.split(" ")
@@ -57,7 +73,13 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     declared = inspect.signature(commands[path[-1]]).parameters
     taken = {name for name, option in declared.items() if not _is_hidden(option.annotation)}
     at = list(_connection(path, taken, rest, environment))
-    return f"`{' '.join(['kquota', *path, *at, *rest])}`"
+    full = " ".join(["kquota", *path, *at, *rest])
+    replacing = [f"{name} with {meaning}" for name, meaning in _REPLACING.items() if _has(full, name)]
+    return f"`{full}` (replace {listed(replacing)})" if replacing else f"`{full}`"
+
+
+def _has(command: str, placeholder: str) -> bool:
+    return re.search(rf"(?<![\w./]){re.escape(placeholder)}(?![\w./])", command) is not None
 
 
 def zookeeper_shell(command: str) -> str:

@@ -43,7 +43,7 @@ def ended_runs(standing: Standing) -> Iterator[Finding]:
             else "all of its moves have ended, but the run is still open",
             effect=f"its throttle is still set on {' and '.join(counted(count, kind) for kind, count in kinds)}"
             if places
-            else "no throttle is left to restore, but kquota still counts the run as open",
+            else "no throttle is left to restore",
             remedy=Remedy.RESUME_RUN if waiting else Remedy.END_RUN,
         )
 

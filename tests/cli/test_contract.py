@@ -17,7 +17,8 @@ CASES: dict[str, tuple[KquotaError, str, str]] = {
     "another error's parts": (
         Invalid("h: ", *Invalid("no snapshot. ", NextStep.TAKE_SNAPSHOT).args),
         "h: no snapshot. Take a snapshot",
-        "h: no snapshot. Take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR`",
+        "h: no snapshot. Take one with `kquota log-dirs --bootstrap-server HOST:PORT --snapshot DIR` (replace DIR with "
+        "the folder of the snapshots)",
     ),
     "an import that does not name its module": (
         not_installed("--metrics", None, "metrics"),

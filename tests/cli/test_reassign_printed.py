@@ -38,7 +38,7 @@ TOLD = {
         8,
         "",
         "error: Timed out before log directory move could be cancelled for: t-0-2. Run `kquota reassign-partitions "
-        "--bootstrap-server HOST:PORT --cancel --reassignment-json-file PLAN`",
+        "--bootstrap-server HOST:PORT --cancel --reassignment-json-file PLAN` (replace PLAN with the file of the plan)",
     ),
 }
 

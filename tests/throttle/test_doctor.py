@@ -188,7 +188,7 @@ def test_every_finding_states_its_effect_and_the_next_step() -> None:
 
 def test_a_run_that_restored_its_throttle_between_two_waves_holds_none() -> None:
     (found,) = findings(standing(AT_REST, runs=[run({setting: [] for setting in HELD}, {T0: [1, 2]})]))
-    assert found.effect == "no throttle is left to restore, but kquota still counts the run as open"
+    assert found.effect == "no throttle is left to restore"
 
 
 def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:

@@ -128,7 +128,7 @@ def _altered(
             configs.alter([change])
             notes.append(
                 f"{resource}: the controllers accepted the change, but cannot show it. A live broker applies the "
-                "change now, and a dead broker when it starts. Then check the change with "
+                "change now, and a dead broker when it starts. After that, check the change with "
                 f"{suggested(f'configs --describe --broker {resource.name}')}"
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))

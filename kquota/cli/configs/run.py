@@ -155,6 +155,6 @@ def _must_have_no_password(texts: Iterable[str]) -> None:
     if any(_SCRAM.search(text) and "password" in text.lower() for text in texts):
         raise Invalid(
             "SCRAM credentials: do not write a password on a command line, because other users of this machine can "
-            "read it. Nothing was written. Leave out password=, and give --password-file FILE (`-` is standard input) "
+            "read it. Nothing was written. Leave out password=, and give --password-file FILE (`-` for stdin), "
             "or type the password at the prompt"
         )

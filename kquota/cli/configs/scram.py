@@ -136,7 +136,7 @@ def _given(asked: ScramRequest, file: Path | None) -> str | None:
 
 
 def password_in(file: Path) -> str:
-    """Return the password in a file with one line, or on standard input (`-`).
+    """Return the password in a file with one line, or on stdin (`-`).
 
     Raises Invalid for a file that cannot be read, for more than one line, and for a password that is not valid.
     """

@@ -78,12 +78,13 @@ def of_cancellation(done: Cancellation, plan: Path | None = None, *, preserved: 
     yield from of_log_dirs(done.log_dirs, "cancelled", f"Run {again}")
     yield from _of_restored(found, _verify(plan))
     if ended := [status.partition for status in found.statuses if status.progress is Progress.DONE]:
-        those, them = agreeing(len(ended), "partition", "has", "have"), "it" if len(ended) == 1 else "them"
+        those = agreeing(len(ended), "partition", "already has", "already have")
+        them = "it" if len(ended) == 1 else "them"
         run = "RUN" if found.run is None else found.run.id
-        report = suggested(f"move report {run} --output json")
         yield (
-            f"{those} the replicas of the plan already, so --cancel did not change {them}: {few(ended, _SHOWN)}. To "
-            f"move {them} back, execute the rollback plan, which is `rollback` in the report of the run: {report}"
+            f"{those} the replicas of the plan, so --cancel did not change {them}: {few(ended, _SHOWN)}. To move "
+            f"{them} back, execute the rollback plan. If kquota started the move, it is `rollback` in the output of "
+            f"{suggested(f'move report {run} --output json')}"
         )
 
 

@@ -227,8 +227,7 @@ def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
     if named == MoveNamed(run=None, plan=None):
         command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")
         return f"Raise the throttle: {command}"
-    replacing = " (replace PLAN with the file of the plan)" if named.plan is None else ""
-    return f"Raise the throttle{replacing}: {named.by_plan('--execute', '--replica-alter-log-dirs-throttle', rate)}"
+    return f"Raise the throttle: {named.by_plan('--execute', '--replica-alter-log-dirs-throttle', rate)}"
 
 
 def _verify(named: MoveNamed, purpose: str) -> str:

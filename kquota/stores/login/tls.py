@@ -100,7 +100,10 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
     def asked() -> str:
         # Without a callback, OpenSSL would ask for the password on the terminal.
         if password is None:
-            raise Invalid(f"{what}: the key is encrypted, and its password is missing. Set the password of the key")
+            raise Invalid(
+                f"{what}: the key is encrypted, and its password is missing. Set ssl.key.password, or "
+                "zookeeper.ssl.keystore.password for ZooKeeper"
+            )
         return password
 
     try:

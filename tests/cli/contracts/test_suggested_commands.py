@@ -62,6 +62,7 @@ SAMPLES = {
     "rest": "--topic orders --partition 0",
     "entity": "--user alice --client billing",
     "resource.name": "1",
+    "shlex.quote(str(folders[0]))": "DIR",
     "named": " --topic orders --topic payments",
 }
 """The parts of commands that are not literal, with the values that a test puts in their place."""

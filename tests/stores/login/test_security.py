@@ -539,7 +539,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         "a wrong key password": ({**forms["locked PEM"], "ssl.key.password": f"not{CANARY}"}, "cannot be used"),
         "no key password": (
             {k: v for k, v in forms["locked PEM"].items() if "password" not in k},
-            "the key is encrypted, and its password is missing. Set the password of the key",
+            "the key is encrypted, and its password is missing. Set ssl.key.password",
         ),
         "no key password inline": (
             {k: v for k, v in forms["locked inline"].items() if "password" not in k},

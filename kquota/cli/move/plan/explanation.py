@@ -64,7 +64,7 @@ def explain(
         print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
         plan = shlex.quote(file or UNSAVED)
         estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
-        say(f"next: {saving(file)}estimate the move (replace RATE with a throttle): {estimate}")
+        say(f"next: {saving(file)}estimate the move: {estimate}")
 
 
 def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:

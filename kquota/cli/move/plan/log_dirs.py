@@ -78,13 +78,12 @@ def explain_log_dirs(
     show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
     show(_log_dirs_table(found))
     print(file=sys.stderr)
-    chosen = " (replace RATE with a throttle)" if pace.throttle is None else ""
     rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
         f"reassign-partitions --execute --reassignment-json-file {plan} --replica-alter-log-dirs-throttle {rate}"
     )
-    say(f"next: {saving(file)}start the move{chosen}: {execute}")
+    say(f"next: {saving(file)}start the move: {execute}")
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:

@@ -24,7 +24,6 @@ from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
 from kquota.cli.suggestion import plan_argument, readable_again, suggested
 from kquota.errors import Busy, Invalid, KquotaError, Refused, Unknown, Unreachable
-from kquota.list_text import listed
 from kquota.measure import ByteRate, agreeing, byte_size, counted, exact_rate, human_duration, human_rate
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
@@ -217,18 +216,12 @@ def _started(
 
 
 def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
-    """Return the command, and what the operator has to replace in it: a plan that cannot be read again, and the
-    throttle if it is None.
-    """
     plan = plan_argument(file)
     rate = "RATE" if throttle is None else exact_rate(throttle)
-    command = suggested(
+    return suggested(
         f"reassign-partitions --execute --additional --reassignment-json-file {plan} --throttle {rate} "
         "--throttle-whole-topics"
     )
-    unknown = ["PLAN with the file of the plan"] if readable_again(file) is None else []
-    unknown += ["RATE with a throttle"] if throttle is None else []
-    return f"{command} (replace {listed(unknown)})" if unknown else command
 
 
 def _checked(

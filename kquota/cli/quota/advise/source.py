@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -203,7 +204,7 @@ def _listed(folders: Sequence[Path], cluster_id: str, window: timedelta) -> tupl
     if cluster_id not in every.clusters():
         raise Invalid(
             f"--usage {named}: contains no usage snapshot of cluster {cluster_id}. Take one with "
-            f"{suggested('quota top --metrics URL --snapshot DIR')}"
+            f"{suggested(f'quota top --metrics URL --snapshot {shlex.quote(str(folders[0]))}')}"
         )
     found = every.of(cluster_id)
     end = max(each.time for each in (*found.held, *found.waiting.values()))

@@ -49,7 +49,7 @@ class LimitPlanned(Answer):
     ladder: Ladder = hidden()
 
     def text(self) -> Iterator[str]:
-        yield plan(self.ladder)
+        yield f"dry run: {plan(self.ladder)}. Nothing was created"
 
     def document(self) -> str:
         """Raise Invalid, because the plan has no JSON document."""
