@@ -21,12 +21,13 @@ PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers, or of ZooKeeper, if the running command does not have the address."""
 _REPLACING: Final[Mapping[str, str]] = {
     "DIR": "the folder of the snapshots",
-    "ID": "the ID of a broker",
+    "ID": "the id of a broker",
     "KEY": "the rate to change",
     "P:B,…": "the correct entries, each a partition and a broker",
     "PLAN": "the file of the plan",
+    "QUOTAS.yaml": "the file of the document",
     "RATE": "a throttle",
-    "RUN": "the ID of a run",
+    "RUN": "the id of a run",
     "URL": "the URLs of the brokers' metrics",
 }
 """The placeholders of suggested commands, with what the operator puts in their place. The option before `PLACEHOLDER`

@@ -424,5 +424,8 @@ def test_the_command_that_reviews_a_document_from_a_pipe_has_a_placeholder(file:
     os.mkfifo(tmp_path / "pipe")
     given = file if file == "-" else str(tmp_path / file)
     ran = kquota("quota", "apply", given, "--prune", "--change", "x", "--bootstrap-server", "127.0.0.1:1")
-    wanted = "Copy the hash that `kquota quota diff --bootstrap-server 127.0.0.1:1 QUOTAS.yaml --prune` prints"
+    wanted = (
+        "Copy the hash that `kquota quota diff --bootstrap-server 127.0.0.1:1 QUOTAS.yaml --prune` (replace "
+        "QUOTAS.yaml with the file of the document) prints"
+    )
     assert (ran.code, ran.out, wanted in ran.err) == (2, "", True), ran.err
