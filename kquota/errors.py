@@ -94,6 +94,10 @@ class Unreachable(KquotaError):
     """A server could not be reached, or gave no valid answer before the deadline."""
 
 
+class NotSent(Unreachable):
+    """A server could not be reached before the request was sent, so nothing was written."""
+
+
 class Busy(KquotaError):
     """Another kquota holds the lock that this command needs. A later attempt may succeed."""
 

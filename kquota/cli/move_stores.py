@@ -16,7 +16,7 @@ from kquota.cli import world
 from kquota.cli.clock import SystemClock
 from kquota.cli.contract import say, worded
 from kquota.cli.progress import throttled
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, Refused, Unreachable
 
 if TYPE_CHECKING:
     from kquota.reassign.moves import PartitionReplicas
@@ -85,11 +85,16 @@ class _MoveStores:
 
         return None if self.wire is None else WireLogDirs(self.wire)
 
-    def fenced(self) -> frozenset[BrokerId]:
-        """Return the dead brokers that the cluster still lists: none before Kafka 4.0, and over ZooKeeper."""
+    def fenced(self) -> frozenset[BrokerId] | KquotaError:
+        """Return the dead brokers that the cluster still lists: none before Kafka 4.0, and over ZooKeeper. If the
+        brokers do not report them, return the reason.
+        """
         from kquota.stores.admin import broker_metadata
 
-        return frozenset() if self.wire is None else broker_metadata.fenced(self.wire)
+        try:
+            return frozenset() if self.wire is None else broker_metadata.fenced(self.wire)
+        except (Refused, Unreachable) as error:
+            return error
 
 
 @contextmanager
@@ -256,8 +261,10 @@ class Stage:
     """Takes the lock, for a command whose `Hold` has `later`. Raises Busy if another kquota holds the lock. Does
     nothing for a command that only reads.
     """
-    fenced: Callable[[], frozenset[BrokerId]] = frozenset
-    """Returns the dead brokers that the cluster still lists. The set is empty before Kafka 4.0, and over ZooKeeper."""
+    fenced: Callable[[], frozenset[BrokerId] | KquotaError] = frozenset
+    """Returns the dead brokers that the cluster still lists, or the reason why they are unknown. The set is empty
+    before Kafka 4.0, and over ZooKeeper.
+    """
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kquota.errors import Incomplete, Unknown, Unreachable
+from kquota.errors import Incomplete, Refused, Unknown, Unreachable
 from kquota.reassign import guard, log_dir_actions, log_dirs, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
-from kquota.reassign.run import covers
+from kquota.reassign.run import Run, covers
 from kquota.reassign.throttle_writes import wait_until
 from kquota.reassign.verification import Verification, verify
 from kquota.terms import SEEN_SECONDS, TopicPartition
@@ -76,15 +76,15 @@ def cancel(
     """Cancel the moves, including moves between log dirs, and wait until the end of the moves is visible. Restore the
     throttle unless `preserve` is set.
 
-    The run never submits its remaining partitions afterwards. Without `dirs`, moves between log dirs are not cancelled.
-    `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did not cancel some of the
-    moves, and Unknown if the end of the moves does not become visible within `SEEN_SECONDS`. Also raises the errors of
-    the ports.
+    The run never submits its remaining partitions afterwards, unless the cluster refused the whole request. Without
+    `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises
+    Incomplete if the cluster did not cancel some of the moves, and Unknown if the end of the moves does not become
+    visible within `SEEN_SECONDS`. Also raises the errors of the ports.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:
         runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
-    refused = _submitted(cluster, clock, what)
+    refused = _submitted(cluster, runs, clock, what, run)
     cancelled = tuple(name for name in what.targets if name not in refused)
     moved = Started()
     if dirs is not None and what.plan.log_dirs:
@@ -98,7 +98,12 @@ def cancel(
     return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 
 
-def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping[TopicPartition, str]:
+def _submitted(
+    cluster: MoveCluster, runs: Runs, clock: Clock, what: Cancellable, before: Run | None
+) -> Mapping[TopicPartition, str]:
+    """Cancel the moves, and return the refusals of those that still run. If the cluster refuses the whole request,
+    record the run as `before` again, so that its later waves start.
+    """
     if not what.targets:
         return {}
     lost: Exception | None = None
@@ -107,6 +112,10 @@ def _submitted(cluster: MoveCluster, clock: Clock, what: Cancellable) -> Mapping
         refused = cluster.submit(what.targets)
     except (Unknown, Unreachable) as error:
         lost = error
+    except Refused:
+        if before is not None:
+            runs.update(before)
+        raise
 
     def ended() -> bool:
         found = cluster.snapshot(what.plan.topics)

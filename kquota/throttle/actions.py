@@ -55,7 +55,7 @@ def read(ports: Ports) -> Standing:
         misplaced=misplaced,
         runs=_both(before, ports.runs.unfinished()),
         release=release,
-        fenced=frozenset(ports.fenced()),
+        fenced=ports.fenced(),
     )
     if configured is None:
         return standing

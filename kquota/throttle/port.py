@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,8 +38,10 @@ class Ports:
     runs: Runs
     memory: Memory
     clock: Clock
-    fenced: Callable[[], Collection[BrokerId]] = frozenset
-    """Returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0)."""
+    fenced: Callable[[], frozenset[BrokerId] | KquotaError] = frozenset
+    """Returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0), or the
+    reason why they are unknown.
+    """
     alone: KquotaError | None = None
     """The reason why other hosts do not see the runs, or None if they see the runs."""
     hidden: bool = False

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from kquota.errors import KquotaError
 from kquota.measure import exact_rate
 from kquota.reassign.port import Snapshot
 from kquota.reassign.restoring import held_by
@@ -64,8 +65,8 @@ class Standing:
     """The release of the brokers, or None if it is unknown."""
     unread_topics: tuple[str, ...] = ()
     """The topics whose lists are unknown, because their configs could not be described."""
-    fenced: frozenset[BrokerId] = frozenset()
-    """The dead brokers that the cluster lists."""
+    fenced: frozenset[BrokerId] | KquotaError = frozenset()
+    """The dead brokers that the cluster lists, or the reason why they are unknown."""
     topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)
     """The partitions of each topic."""
 
@@ -86,7 +87,8 @@ class Standing:
         have replicas, but are not in `limits`.
         """
         replicas = {b for now in self.snapshot.partitions.values() for b in now.replicas}
-        known = self.snapshot.alive | self.fenced | replicas
+        fenced = frozenset[BrokerId]() if isinstance(self.fenced, KquotaError) else self.fenced
+        known = self.snapshot.alive | fenced | replicas
         return tuple(sorted(known - set(self.brokers)))
 
     @property

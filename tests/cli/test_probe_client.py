@@ -6,11 +6,13 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -182,7 +184,9 @@ def test_the_conclusion_says_how_a_client_failed(exit_code: int, ending: str) ->
     assert f"The client failed: {ending}. Run it without kquota to see why." in " ".join(found.text())
 
 
-def test_a_client_of_another_user_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_another_user_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """For example `sudo -u app client`, whose processes kquota may not signal."""
     groups = []
 
@@ -190,9 +194,17 @@ def test_a_client_of_another_user_is_not_waited_for(monkeypatch: pytest.MonkeyPa
         groups.append(group)
         raise PermissionError(1, "Operation not permitted")
 
+    def interrupted(_process: object, _timeout: float) -> NoReturn:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
         patch.setattr(os, "killpg", forbidden)
         with pytest.raises(Refused, match=r"the client \(process \d+\) runs as another user, so kquota cannot stop it"):
             client_command.ran(["sleep", "600"], 0.1)
         assert client_command.ran(["true"], 10.0) == 0
-    os.kill(groups[0], signal.SIGKILL)
+        patch.setattr(subprocess.Popen, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client_command.ran(["sleep", "600"], 10.0)
+    assert f"the client (process {groups[-1]}) runs as another user, so kquota" in capfd.readouterr().err
+    for group in (groups[0], groups[-1]):
+        os.kill(group, signal.SIGKILL)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from unittest.mock import Mock
 
 import pytest
@@ -764,6 +765,25 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     cancel(world.cluster, world.runs, world.clock, what)
     assert world.cluster.partitions[T0].replicas == b(1, 2)
     assert world.cluster.configs == (lists if left is None else left)
+
+
+@pytest.mark.parametrize("error", [Refused("no"), Unreachable("late")], ids=["refused", "unknown"])
+def test_only_a_refused_cancellation_lets_later_waves_start(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: KquotaError
+) -> None:
+    """Without an answer, the moves may be cancelled, so the run must not submit them again."""
+
+    def fail(_: object) -> NoReturn:
+        raise error
+
+    world.execute()
+    [run] = world.runs.unfinished()
+    world.runs.update(replace(run, handed_over=frozenset()))
+    monkeypatch.setattr(world.cluster, "submit", fail)
+    with pytest.raises(KquotaError):
+        cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, PLAN, force=False))
+    [run] = world.runs.unfinished()
+    assert run.waiting == ((T0,) if isinstance(error, Refused) else ())
 
 
 def test_cancelling_a_partition_of_another_run_leaves_entries_that_were_set_before(world: World) -> None:

@@ -18,7 +18,7 @@ from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import Recovery, backwards, recover
 from kquota.reassign.wave import MoveLimits
-from kquota.terms import BrokerId
+from kquota.terms import THROTTLE_LISTS, BrokerId
 from tests.reassign.fake import Ticks
 from tests.reassign.stage import PLAN, T0, T1, World, b
 
@@ -49,6 +49,17 @@ def test_a_later_wave_that_waits_for_running_moves_has_not_failed(world: World) 
     found = world.verify(plan)
     assert found.waiting == (T1,)
     assert verified(found).code == NOT_YET
+
+
+@pytest.mark.parametrize(("ours", "state"), [(False, "unknown"), (True, "not restored yet")])
+def test_only_a_value_that_kquota_set_is_not_restored_yet(world: World, ours: bool, state: str) -> None:
+    if ours:
+        world.execute()
+        world.cluster.finish(T0)
+    world.cluster.undescribed.add("t")
+    lines = list(remarks.of_verification(world.verify()))
+    want = [f"warning: topic t {key} is {state} (could not be read). " for key in sorted(THROTTLE_LISTS)]
+    assert [line.partition("Run ")[0] for line in lines if "could not be read" in line] == want
 
 
 def undone(world: World, plan: Plan) -> Recovery:

@@ -162,14 +162,38 @@ def test_min_insync_replicas_must_be_a_number_in_a_string(value: object) -> None
 
 
 @pytest.mark.parametrize(
-    ("of_topic", "of_brokers", "least"),
-    [(None, None, 1), (None, "2", 2), ("1", "2", 1), ("3", "2", 3), ("3", None, 3)],
-    ids=["unset", "the default of the brokers", "a lower one of the topic", "both", "of the topic"],
+    ("of_topic", "of_brokers", "of_broker", "least"),
+    [
+        (None, None, None, 1),
+        (None, "2", None, 2),
+        ("1", "2", None, 1),
+        ("3", "2", None, 3),
+        ("3", None, None, 3),
+        (None, None, "3", 3),
+        (None, "3", "2", 2),
+        ("1", None, "3", 1),
+    ],
+    ids=[
+        "unset",
+        "the default of the brokers",
+        "a lower one of the topic",
+        "both",
+        "of the topic",
+        "of the broker",
+        "a lower one of the broker",
+        "a lower one of the topic than of the broker",
+    ],
 )
-def test_min_insync_replicas_of_a_topic_or_of_all_brokers(
-    of_topic: str | None, of_brokers: str | None, least: int
+def test_min_insync_replicas_of_a_topic_or_of_brokers(
+    of_topic: str | None, of_brokers: str | None, of_broker: str | None, least: int
 ) -> None:
-    values = {"/config/topics/t": of_topic, BROKER_DEFAULT: of_brokers}
+    """Broker 9 is dead, so it leads no partition."""
+    values = {
+        "/config/topics/t": of_topic,
+        BROKER_DEFAULT: of_brokers,
+        "/config/brokers/1": of_broker,
+        "/config/brokers/9": "7",
+    }
     cluster, _ = seen({path: min_insync(value) for path, value in values.items() if value is not None})
     assert cluster.minimum_in_sync(["t"]) == {"t": least}
 

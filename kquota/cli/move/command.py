@@ -120,7 +120,7 @@ keep them, repeat the `move run` command instead.
 
 Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
 again), or if you select no run and a recorded run cannot be read; 1 if replicas are not those of the plan; 75 if
-another kquota holds the lock.
+another kquota holds the lock. If one of several runs fails, the others continue, and the exit code is the worst one.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run

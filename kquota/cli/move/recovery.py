@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kquota.cli import clock, confirmation, lost_brokers, move_stores, past_moves, world
-from kquota.cli.contract import DONE, FAILED, NOT_YET, say, worst
+from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, exit_code, say, worded, worst
 from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
 from kquota.cli.move.leaders import LeadersElected, elected
 from kquota.cli.move.run.checks import ClusterHealth
@@ -17,7 +17,7 @@ from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
 from kquota.election.port import Elections
-from kquota.errors import Conflict, Invalid, Refused
+from kquota.errors import Busy, Conflict, Invalid, KquotaError, Refused
 from kquota.measure import counted
 from kquota.reassign.plan import Plan, read
 from kquota.reassign.port import Runs
@@ -33,24 +33,29 @@ from kquota.terms import BrokerId, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecovered(Part):
-    """A run that was continued or undone."""
+    """A run that was continued or undone, or that failed."""
 
     run: str
     """The id of the run."""
-    started: tuple[TopicPartition, ...]
-    """The partitions whose moves this command started. Empty in a dry run."""
+    started: tuple[TopicPartition, ...] | None
+    """The partitions whose moves this command started. Empty in a dry run, and None if the run failed."""
+    why: str | None = None
+    """The reason why the run failed, or None."""
     version: int = 1
-    outcome: Verified | WouldExecute = spread()
-    """The verification of the run, or the answer of a dry run."""
+    outcome: Verified | WouldExecute | None = spread()
+    """The verification of the run, or the answer of a dry run. None if the run failed."""
     elections: LeadersElected | None = None
     """The leader elections. None without `--elect-leaders`, in a dry run, and unless all replicas are back."""
     aborting: bool = hidden()
+    failure: int = hidden(default=DONE)
+    """The exit code of the error for which the run failed."""
 
     @property
     def code(self) -> int:
-        """The exit code of the outcome, or 1 if a leader was not elected."""
+        """The exit code of the outcome or of the error, or 1 if a leader was not elected."""
         failed = self.elections is not None and not self.elections.complete
-        return worst([self.outcome.code, FAILED if failed else DONE])
+        code = self.failure if self.outcome is None else self.outcome.code
+        return worst([code, FAILED if failed else DONE])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,9 @@ class Recovered(Answer):
 
     def text(self) -> Iterator[str]:
         for one in self.runs:
+            if one.outcome is None:
+                yield f"Run {one.run}: failed: {one.why}"
+                continue
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
             if one.elections is not None:
@@ -69,7 +77,7 @@ class Recovered(Answer):
 
 def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs, until all moves are submitted. A dry run only returns the
-    changes.
+    changes. If one of several runs fails, the command continues the others, and reports the error in the result.
 
     Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
     terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
@@ -129,7 +137,14 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
             # Read the record again, because the previous run may have ended and passed its rates on to this run.
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             left = lost_brokers.without(latest, lost, stage.cluster)
-            done += [_one(at, stage, run, options, verb, leaders) for run in left]
+            try:
+                done += [_one(at, stage, run, options, verb, leaders) for run in left]
+            except Busy:
+                raise
+            except KquotaError as error:
+                if len(chosen) == 1:
+                    raise
+                done.append(_failed(each, error))
         notes = [] if done else [f"no run of a move is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
         unread = options.run is None and plan is None and bool(stage.runs.unreadable)
         unknown = unread or (not done and stage.runs.hidden)
@@ -137,6 +152,14 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
         runs=tuple(done),
         notes=tuple(notes),
         code=worst([NOT_YET if unknown else DONE, *(one.code for one in done)]),
+    )
+
+
+def _failed(run: Run, error: KquotaError) -> RunRecovered:
+    why = worded(error)
+    complain(why if why.startswith(f"run {run.id}") else f"run {run.id}: {why}")
+    return RunRecovered(
+        run=run.id, started=None, why=why, outcome=None, aborting=run.aborting, failure=exit_code(error)
     )
 
 

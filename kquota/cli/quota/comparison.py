@@ -14,7 +14,7 @@ from kquota.cli.connection import Connection
 from kquota.cli.contract import worded
 from kquota.cli.quota import interchange
 from kquota.cli.quota.command import QuotaFormat
-from kquota.errors import Invalid, KquotaError, Unreachable
+from kquota.errors import Invalid, KquotaError, NotSent, Unreachable
 from kquota.quota import actions as quota_actions
 from kquota.quota.difference import Difference, Throttling, difference
 from kquota.quota.document import Document, Throttles
@@ -148,7 +148,7 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
         try:
             actions.alter(configs, throttling.change, clock.until_seen())
         except Unreachable as error:
-            undone[throttling.entity] = f"unknown: {worded(error)}"
+            undone[throttling.entity] = f"{'' if isinstance(error, NotSent) else 'unknown: '}{worded(error)}"
             return undone | {left.entity: "not sent" for left in throttlings[place + 1 :]}
         except KquotaError as error:
             undone[throttling.entity] = worded(error)

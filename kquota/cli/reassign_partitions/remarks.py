@@ -15,6 +15,7 @@ from kquota.list_text import few, named_brokers
 from kquota.measure import agreeing, counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
+from kquota.reassign.throttle_writes import UNREAD
 from kquota.reassign.verification import Verification, named
 from kquota.terms import TopicPartition
 
@@ -229,7 +230,9 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
     yield from _of_others(found)
     yield from found.notes
     for setting, error in sorted(found.pending.items()):
-        yield f"warning: {setting} is not restored yet ({worded(error)}). {again}"
+        # A setting that kquota did not set and could not read may be unset.
+        ours = error.args[0] != UNREAD or (found.run is not None and setting in found.run.taken)
+        yield f"warning: {setting} is {'not restored yet' if ours else 'unknown'} ({worded(error)}). {again}"
     if found.unread:
         yield (
             f"error: {named_brokers(found.unread)}: dead, so the throttle rates are unknown. No run of this plan is "

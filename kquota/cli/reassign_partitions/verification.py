@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kquota.cli import move_stores, past_moves, world
-from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.contract import DONE, FAILED, NOT_YET, worst
 from kquota.cli.output import Answer, JsonObject, plain, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
+from kquota.cli.throttle import throughput
 from kquota.cli.throttle.changes import pending
-from kquota.errors import Invalid
+from kquota.errors import Invalid, KquotaError
 from kquota.reassign import log_dirs, words
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
@@ -30,7 +31,8 @@ def run(
     given.
 
     Without `plan`, read the plan of the options. If the check finds an open run of the plan, it also records the
-    readings of `watch`. The exit code is as for `verified`.
+    readings of `watch`. The exit code is as for `verified`. With `--clear-all`, it is also 8 if the fenced brokers are
+    unknown.
 
     Raises Invalid for an invalid plan, and for `--preserve-throttles` together with `--clear-all`. Raises Busy if the
     check needs the lock and another kquota holds the lock. Raises Unreachable if the cluster does not answer.
@@ -43,17 +45,26 @@ def run(
         ports = stage.cluster, stage.runs, stage.clock, plan, stage.dirs
         looks = not options.preserve_throttles and not options.clear_all
         found = unless_it_writes(*ports) if looks else None
+        fenced: frozenset[BrokerId] | KquotaError = frozenset()
         if found is None:
             with stage.hold():
                 began = stage.clock.now()
-                fenced = stage.fenced() if options.clear_all else ()
-                found = verify(*ports, preserve=options.preserve_throttles, clear_all=options.clear_all, fenced=fenced)
+                fenced = stage.fenced() if options.clear_all else fenced
+                found = verify(
+                    *ports,
+                    preserve=options.preserve_throttles,
+                    clear_all=options.clear_all,
+                    fenced=() if isinstance(fenced, KquotaError) else fenced,
+                )
                 past_moves.keep_look(stage, found, began, watch)
     undoing = found.run is not None and found.run.aborting and found.run.goal.targets == plan.targets
     lines = remarks.of_verification(
         found, preserved=options.preserve_throttles, undoing=undoing, plan=options.reassignment_json_file
     )
-    return verified(found, tuple(lines))
+    if not isinstance(fenced, KquotaError):
+        return verified(found, tuple(lines))
+    answer = verified(found, (*lines, f"warning: {throughput.unlisted(fenced)}"))
+    return replace(answer, code=worst([answer.code, NOT_YET]))
 
 
 def verification_document(found: Verification) -> JsonObject:

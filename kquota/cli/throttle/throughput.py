@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kquota.cli import clock
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say, without_retry, worded
 from kquota.cli.suggestion import suggested
-from kquota.errors import Refused, Unreachable
+from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.list_text import few, named_brokers
 from kquota.measure import counted, human_rate
 from kquota.terms import BrokerId
@@ -41,24 +41,35 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Yield a warning about unknown rates of brokers, and a warning about unknown lists of topics, because unknown does
-    not mean unset. Brokers in `cleared` are left out.
+    """Yield a warning about unknown rates of brokers, about unknown fenced brokers, and about unknown lists of topics,
+    because unknown does not mean unset. Brokers in `cleared` are left out.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is, them = ("its", "it is", "it") if len(brokers) == 1 else ("their", "they are", "them")
         replicas = {broker for now in standing.snapshot.partitions.values() for broker in now.replicas}
         away = "" if replicas.isdisjoint(brokers) else f"move {its} replicas to other brokers and then "
         gone = f", or {away}unregister {them} with kafka-cluster.sh if {it_is} gone for good"
+        listed = not isinstance(standing.fenced, KquotaError) and standing.fenced.issuperset(brokers)
         yield (
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
-            f"Check that {it_is} running{gone if standing.fenced.issuperset(brokers) else ''}"
+            f"Check that {it_is} running{gone if listed else ''}"
         )
+    if isinstance(standing.fenced, KquotaError):
+        yield f"warning: {unlisted(standing.fenced)}"
     if topics := standing.unread_topics:
         name, its = ("topic", "its") if len(topics) == 1 else ("topics", "their")
         yield (
             f"warning: {name} {few(topics, _NAMED)}: the brokers cannot describe {its} configs, so {its} throttled "
             f"replica lists are unknown. Show the error with {suggested(f'configs --describe --topic {topics[0]}')}"
         )
+
+
+def unlisted(why: KquotaError) -> str:
+    """Return the sentence about dead brokers that are unknown, with the reason and the next step."""
+    return (
+        f"it is unknown whether dead brokers without replicas have throttle rates: {without_retry(why)}. "
+        "Run the same command again"
+    )
 
 
 def hidden_lists(topics: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest
 
-from kquota.errors import KquotaError, Refused
+from kquota.errors import KquotaError, Refused, Retry
 from kquota.stores.admin.connection import Wire, kafka_error, metadata_request
 from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.terms import BrokerId
@@ -39,7 +39,7 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
         return frozenset()
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
-        raise Refused(f"fenced brokers: the broker answered {words}. Run the command again")
+        raise Refused(f"fenced brokers: the broker answered {words}", Retry(". Run the command again"))
     return frozenset(BrokerId(broker.broker_id) for broker in answer.brokers if broker.is_fenced)
 
 

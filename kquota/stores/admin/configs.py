@@ -111,7 +111,7 @@ class WireConfigs:
         return {resource: found[resource] for resource in resources if resource in found}
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
-        """Check first that there is an active controller, unless all changes are of log levels. Raises Unreachable if
+        """Check first that there is an active controller, unless all changes are of log levels. Raises NotSent if
         there is none, and Busy if another kquota has taken over the lock.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it

@@ -170,9 +170,10 @@ class Wire:
     def oldest(self, *, unanswered: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """Return the oldest release of the live brokers, because releases can differ during a rolling upgrade.
 
-        A broker that did not answer is not asked again, and counts as `unanswered`, or is left out if `unanswered` is
-        None. If the cluster has finalized a `metadata.version` of 4.0 or later (KIP-584), no broker can be older, and
-        the result is (4, 0), even if all brokers are newer. May raise the same errors as `ask`.
+        A broker that did not answer counts as `unanswered`, or is left out if `unanswered` is None. Each broker is
+        asked once, and again only after it was not alive, because its release may have changed. If the cluster has
+        finalized a `metadata.version` of 4.0 or later (KIP-584), no broker can be older, and the result is (4, 0), even
+        if all brokers are newer. May raise the same errors as `ask`.
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
@@ -181,6 +182,7 @@ class Wire:
         if self._kraft_only:
             return _KRAFT_ONLY
         alive = self.brokers()
+        self._releases = {broker: release for broker, release in self._releases.items() if broker in alive}
         if new := [broker for broker in alive if broker not in self._releases]:
             for broker, answer in self.ask_each(dict.fromkeys(new, asked)).items():
                 known = not isinstance(answer, KquotaError) and not answer.error_code

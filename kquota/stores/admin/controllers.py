@@ -16,7 +16,7 @@ from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumR
 from kafka.protocol.metadata import MetadataResponse
 
 from kquota.addresses import host_and_port
-from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.errors import KquotaError, NotSent, Refused, Unreachable
 from kquota.settings.resource import BROKERS, Resource
 from kquota.stores.admin.client import Manager
 from kquota.stores.admin.connection import Wire
@@ -112,7 +112,7 @@ def reported(wire: Wire) -> str | None:
 
 
 def must_be_active(wire: Wire) -> None:
-    """Raise Unreachable if the brokers of a KRaft cluster reach no active controller.
+    """Raise NotSent if the brokers of a KRaft cluster reach no active controller.
 
     Without this check, a broker that finds no controller would hold a write for its whole timeout. After a success,
     kquota does not check the same connection again.
@@ -125,7 +125,7 @@ def must_be_active(wire: Wire) -> None:
         pass  # the cluster uses ZooKeeper, so it has no quorum
     except Unreachable as error:
         words = f"no active controller answered through the brokers ({error}). Nothing was written. "
-        raise Unreachable(f"{words}Check that the controllers are running") from error
+        raise NotSent(f"{words}Check that the controllers are running") from error
     wire.has_controller = True
 
 

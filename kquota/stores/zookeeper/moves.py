@@ -92,9 +92,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         """Return the values, including those of dead brokers. Raises Refused for a config that Kafka did not write, and
         for a value that is not a string.
         """
-        paths = {entity_path(setting.resource) for setting in settings}
-        nodes = self._znodes.read_all(f"/config/{path}" for path in paths)
-        configs = {path: config_in(nodes[f"/config/{path}"], path) for path in paths}
+        configs = self._configs({entity_path(setting.resource) for setting in settings})
         return {setting: _value(setting, configs[entity_path(setting.resource)]) for setting in settings}
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
@@ -132,16 +130,27 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return errors
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return the `min.insync.replicas` of each topic: its own value, the dynamic default of the brokers, or 1.
+        """Return the `min.insync.replicas` of each topic: its own value, or the highest dynamic value of a live broker,
+        because the value of the leader applies.
 
         The static default of the brokers, which can be higher, is not read, because ZooKeeper does not store static
         configs. Raises Refused for a config that Kafka did not write, and for a value that is not a number.
         """
-        paths = {topic: f"topics/{topic}" for topic in topics}
-        nodes = self._znodes.read_all(f"/config/{path}" for path in (*paths.values(), _ALL_BROKERS))
-        configs = {path: config_in(nodes[f"/config/{path}"], path) for path in (*paths.values(), _ALL_BROKERS)}
-        sources = {topic: path if MIN_IN_SYNC in configs[path] else _ALL_BROKERS for topic, path in paths.items()}
-        return {topic: _minimum(source, configs[source]) for topic, source in sources.items()}
+        configs = self._configs(f"topics/{topic}" for topic in topics)
+        own = {path: _minimum(path, config) for path, config in configs.items() if MIN_IN_SYNC in config}
+        otherwise = self._minimum_of_brokers() if len(own) < len(configs) else 1
+        return {topic: own.get(f"topics/{topic}", otherwise) for topic in topics}
+
+    def _minimum_of_brokers(self) -> int:
+        """A live broker has its own value, the default of all brokers, or 1."""
+        configs = self._configs([_ALL_BROKERS, *(f"brokers/{name}" for name in self._znodes.children(LIVE_BROKERS))])
+        default = _minimum(_ALL_BROKERS, configs.pop(_ALL_BROKERS))
+        return max((_minimum(path, config, default) for path, config in configs.items()), default=default)
+
+    def _configs(self, paths: Iterable[str]) -> dict[str, Mapping[str, object]]:
+        wanted = list(paths)
+        nodes = self._znodes.read_all(f"/config/{path}" for path in wanted)
+        return {path: config_in(nodes[f"/config/{path}"], path) for path in wanted}
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Submit the moves in one znode. The controller reads this znode once, and deletes it when the last move has
@@ -322,8 +331,8 @@ def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     return value
 
 
-def _minimum(entity: str, config: Mapping[str, object]) -> int:
-    value = config.get(MIN_IN_SYNC, "1")
+def _minimum(entity: str, config: Mapping[str, object], otherwise: int = 1) -> int:
+    value = config.get(MIN_IN_SYNC, str(otherwise))
     if not isinstance(value, str) or not is_id(value):
         path = f"/config/{entity}"
         raise Refused(

@@ -18,7 +18,7 @@ import pytest
 
 from kquota import library
 from kquota.cli import clock, confirmation, move_stores, world
-from kquota.errors import NextStep
+from kquota.errors import KquotaError, NextStep
 from kquota.pace.lag import GroupOffsets
 from kquota.quota.precedence import Client
 from kquota.stores.record.runs import RecordedRuns
@@ -92,7 +92,8 @@ class InMemory:
     hidden: bool = False
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The recorded runs that cannot be read, by id, with the reason."""
-    fenced: Collection[BrokerId] = ()
+    fenced: Collection[BrokerId] | KquotaError = ()
+    """The dead brokers that the cluster lists, or the reason why they are unknown."""
     latency: Callable[[BrokerId], float] = lambda _: 0.004
     """The seconds in which a broker acknowledges a small write."""
     offsets: Callable[[float], Mapping[str, Mapping[TopicPartition, GroupOffsets]]] = lambda _: {}
@@ -119,6 +120,9 @@ class InMemory:
         for name, opener in openers.items():
             patch.setattr(move_stores if name in _OF_MOVES else world, name, _naming(opener))
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
+
+    def _fenced(self) -> frozenset[BrokerId] | KquotaError:
+        return self.fenced if isinstance(self.fenced, KquotaError) else frozenset(self.fenced)
 
     def _runs(self) -> RecordedRuns:
         alone = Unshared(
@@ -154,7 +158,7 @@ class InMemory:
                 past_moves=PastMovesFile(self.folder, CLUSTER_ID),
                 log_dirs=self.logs,
                 dirs=self.dirs,
-                fenced=lambda: frozenset(self.fenced),
+                fenced=self._fenced,
                 hold=hold,
             )
 
@@ -170,7 +174,7 @@ class InMemory:
                 runs=runs,
                 memory=SightingsFile(self.folder, CLUSTER_ID),
                 clock=self.clock,
-                fenced=lambda: self.fenced,
+                fenced=self._fenced,
                 alone=runs.alone,
                 hidden=runs.hidden,
             )

@@ -273,3 +273,23 @@ def test_an_abort_that_waits_for_the_lock_does_not_undo_a_run_that_begins_meanwh
     assert (ran.code, " was not shown before the confirmation. Nothing was written" in ran.err) == (1, True), ran
     assert "abort?" not in ran.whole_err
     assert set(house.cluster.snapshot(()).running) == {TopicPartition("orders", number) for number in (0, 1)}
+
+
+def test_a_run_that_fails_does_not_stop_the_others(house: InMemory, tmp_path: Path) -> None:
+    """The exit code is that of the worst run."""
+    names = [TopicPartition("orders", 0), TopicPartition("payments", 0)]
+    for name in names:
+        file = plan(tmp_path, {(name.topic, 0): [1, 3]})
+        execute = f"reassign-partitions {BROKER} --execute --additional --force --reassignment-json-file {file}"
+        assert kquota_here(*execute.split(), "--throttle", "5MB/s").code == 0
+        house.cluster.cancel(name)
+    house.cluster.refused = {names[0]: "no"}
+    first, second = house._runs().unfinished()
+    ran = kquota_here(*f"move resume {BROKER} --force --output json".split())
+    assert ran.code == 1, ran.err
+    assert ran.err.count(f"kquota: error: run {first.id}: ") == 1
+    refused, resumed = json.loads(ran.out)["runs"]
+    assert (refused["run"], refused["started"], "verdict" in refused) == (first.id, None, False)
+    assert (resumed["run"], resumed["why"], resumed["verdict"]) == (second.id, None, "in progress")
+    assert house.cluster.partitions[names[1]].moving
+    assert refused["why"] in ran.err

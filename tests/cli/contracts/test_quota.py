@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from kquota.cli import world
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource
-from kquota.errors import NextStep, StepFor, Unreachable
+from kquota.errors import NextStep, NotSent, StepFor, Unreachable
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
@@ -222,6 +222,21 @@ def test_a_throttle_whose_write_is_unknown_has_the_command_that_shows_it(
     ran = session.kquota(f"quota apply {BROKER} {file} --yes")
     check = f"Check with `kquota configs {BROKER} --describe --topic orders`)"
     assert f"topic 'orders' (unknown: no answer. The change may have been written. {check}" in ran.err
+
+
+def test_a_throttle_that_was_not_sent_is_not_unknown(
+    house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alter(_: object) -> NoReturn:
+        raise NotSent("no active controller. Nothing was written")
+
+    house.configs = FakeConfigs(topics=["orders"], brokers=[1], release=(4, 1))
+    monkeypatch.setattr(house.configs, "alter", alter)
+    house.stand_in(monkeypatch)
+    throttles = 'replication-throttles: {topics: {orders: {leader.replication.throttled.replicas: "0:1"}}}\n'
+    file = written(tmp_path, "quotas.yaml", f"version: 1\n{throttles}")
+    ran = session.kquota(f"quota apply {BROKER} {file} --yes")
+    assert "topic 'orders' (no active controller. Nothing was written)" in ran.err
 
 
 def test_which_quota_applies_and_the_findings(

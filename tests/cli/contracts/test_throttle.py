@@ -6,14 +6,14 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
 from kquota.cli.formats import WRITE
 from kquota.cli.options import Output
 from kquota.cli.record.run import answer
-from kquota.errors import Refused, Unreachable
+from kquota.errors import Refused, Retry, Unreachable
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
@@ -156,6 +156,32 @@ def test_the_rates_of_a_dead_broker_without_replicas_are_unknown(house: InMemory
     found = json.loads(ran.out)
     assert found.get("cleared_brokers" if "--yes" in words else "unread_brokers") == [3]
     assert (rate in house.cluster.configs) == ("--yes" not in words)
+
+
+VERIFIED: Final = "reassign-partitions --verify --clear-all --reassignment-json-file"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "throttle show --no-sample",
+        "throttle doctor",
+        "throttle doctor --fix --yes",
+        "throttle clear --all --yes",
+        "throttle clear --all --dry-run",
+        VERIFIED,
+    ],
+)
+def test_unknown_fenced_brokers_are_never_a_clean_result(house: InMemory, tmp_path: Path, command: str) -> None:
+    """A fenced broker without replicas can have a rate. A broker can refuse to list the fenced brokers."""
+    house.fenced = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))
+    file = [str(plan(tmp_path, {("orders", 0): [1, 2]}))] if command == VERIFIED else []
+    ran = kquota_here(*command.split(), *file, *BROKER.split())
+    why = "fenced brokers: the broker answered Unknown (-1). Run the same command again"
+    unknown = f"warning: it is unknown whether dead brokers without replicas have throttle rates: {why}"
+    assert (ran.code, unknown in ran.err) == (8, True), ran
+    assert "nothing is throttled" not in ran.out
+    assert "there is nothing to remove" not in ran.err
 
 
 @pytest.mark.parametrize("command", ["doctor", "clear --all --yes", "clear --all --dry-run"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
-from kquota.errors import Incomplete, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import Incomplete, KquotaError, NotSent, Refused, Unknown, Unreachable
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange, Replacement
 from kquota.stores.admin.quotas import WireQuotas
@@ -84,3 +84,4 @@ def test_only_a_request_that_was_sent_makes_a_batch_unknown(
     with pytest.raises(KquotaError) as raised:
         WireQuotas(broker).replace([Replacement(entity=Entity(user="a"), before={}, after=LIMITS)])
     assert type(raised.value) is kind
+    assert isinstance(raised.value.__cause__, NotSent) == (not has_controller)

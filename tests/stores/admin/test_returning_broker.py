@@ -55,6 +55,17 @@ def test_a_broker_that_returns_later_is_asked_for_its_release() -> None:
     assert wire.asked == [ONE, TWO, THREE], "each broker is asked once"
 
 
+@pytest.mark.parametrize("before", [None, (2, 8), (4, 0)])
+def test_a_broker_that_was_not_alive_is_asked_again(before: tuple[int, ...] | None) -> None:
+    """A restart can end a hang, and can change the release."""
+    wire = Upgraded({ONE: (3, 9), TWO: before})
+    wire.oldest()
+    del wire.alive[TWO]
+    wire.oldest()
+    wire.alive[TWO] = (3, 5)
+    assert wire.oldest(unanswered=(0,)) == (3, 5)
+
+
 def test_a_broker_that_does_not_answer_may_be_old() -> None:
     wire = Upgraded({ONE: (3, 9), TWO: None})
     assert (wire.oldest(), wire.oldest(unanswered=(0,))) == ((3, 9), (0,))

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.contract import DONE, FAILED, NOT_YET
+from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, worded
 from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.errors import Invalid, Refused
@@ -165,7 +165,8 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
     """Run the client until it ends, but for at most `seconds`. Return its exit code, or None if kquota stopped it.
 
     The output of the client goes to stderr. At the end, kquota also stops the processes that the client started. Raises
-    Invalid if the client cannot be started, and Refused if it runs as another user and does not end in time.
+    Invalid if the client cannot be started, and Refused if it runs as another user and does not end in time. If kquota
+    is interrupted while such a client runs, it prints this error, and the interrupt is raised.
     """
     with _started(command) as process:
         try:
@@ -185,15 +186,25 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         ) from error
     try:
         yield process
-    finally:
+    except BaseException:
+        # Ctrl-C keeps its exit code, even if the client cannot be stopped.
         try:
-            _signal(process, signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP_SECONDS)
-        finally:
-            # SIGKILL has its own `finally`, because a second interrupt must not leave the client running.
-            _signal(process, signal.SIGKILL)
-            process.wait()
+            _stop(process)
+        except Refused as error:
+            complain(worded(error))
+        raise
+    _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    try:
+        _signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+    finally:
+        # SIGKILL has its own `finally`, because a second interrupt must not leave the client running.
+        _signal(process, signal.SIGKILL)
+        process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

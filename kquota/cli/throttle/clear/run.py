@@ -151,12 +151,11 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         hidden = _hidden(ports, standing)
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     shown = standing.unread if options.dry_run else cleared
-    nothing = (
-        () if wanted or standing.unread or standing.unread_topics or hidden != () else ("there is nothing to remove",)
-    )
+    unlisted = isinstance(standing.fenced, KquotaError)
+    unknown = unlisted or standing.unread_topics or hidden != () or len(cleared) < len(standing.unread)
+    nothing = () if wanted or standing.unread or unknown else ("there is nothing to remove",)
     notes = [*unread(standing, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]
     restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
-    unknown = standing.unread_topics or hidden != () or len(cleared) < len(standing.unread)
     return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
 
 

@@ -130,12 +130,15 @@ def summary(
     unread: Sequence[BrokerId] = (),
     unread_topics: Sequence[str] = (),
     hidden: Sequence[str] = (),
+    *,
+    unlisted: bool = False,
 ) -> str:
     """Return as text the number of findings of each rule, and the rates and lists that are unknown."""
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
+    unknown += ["the rates of dead brokers without replicas"] if unlisted else []
     unknown += [f"the lists of {counted(len(unread_topics), 'topic')}"] if unread_topics else []
     unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
     return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
@@ -150,12 +153,14 @@ def examination(
     undone: Mapping[Setting, KquotaError] | None = None,
     unread: Sequence[BrokerId] = (),
     cleared: Sequence[BrokerId] = (),
+    unlisted: bool = False,
     unread_topics: Sequence[str] = (),
     hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
     """Return the answer. `sightings` has the time when doctor first saw each leftover. None means that kquota could not
-    record these times. The other arguments are as in `Examination`, and `undone` has the pending settings.
+    record these times. `undone` has the pending settings. `unlisted` is true if the fenced brokers are unknown. The
+    other arguments are as in `Examination`.
 
     The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
     Otherwise, it is 0.
@@ -172,8 +177,8 @@ def examination(
         cleared_brokers=tuple(cleared),
         unread_topics=tuple(unread_topics),
         hidden_topics=tuple(hidden),
-        closing_notes=(summary(found, unread, unread_topics, hidden),),
-        code=NOT_YET if found or undone or unread or unread_topics or hidden else DONE,
+        closing_notes=(summary(found, unread, unread_topics, hidden, unlisted=unlisted),),
+        code=NOT_YET if found or undone or unread or unlisted or unread_topics or hidden else DONE,
     )
 
 

@@ -21,6 +21,7 @@ from kquota.cli.throttle.show.answer import (
     ThrottlesShown,
 )
 from kquota.cli.throttle.show.command import ShowOptions
+from kquota.errors import KquotaError
 from kquota.reassign.run import Run
 from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
@@ -79,7 +80,8 @@ class Selection:
 
     @property
     def _rates_unknown(self) -> bool:
-        return any(self._shows(broker) for broker in self.standing.unread)
+        unlisted = isinstance(self.standing.fenced, KquotaError) and self._wanted is None
+        return unlisted or any(self._shows(broker) for broker in self.standing.unread)
 
     @property
     def _lists_unknown(self) -> bool:
