@@ -65,6 +65,16 @@ class StepFor:
         return f"{self.step} {self.what}"
 
 
+@dataclass(frozen=True, slots=True)
+class ExamineZnode:
+    """The advice to examine a znode that Kafka did not write. `cli` writes it with a command of zookeeper-shell.sh."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"Examine znode {self.path}"
+
+
 class KquotaError(Exception):
     """An error that kquota can explain: the message states the object, the problem, the observed value and the next
     step.

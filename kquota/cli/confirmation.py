@@ -97,7 +97,7 @@ def must_have_terminal(instead: str = "give --yes") -> None:
 def first(changes: Sequence[str]) -> list[str]:
     """Return the first `MOST_SHOWN` changes and, if there are more, a line with the number of omitted changes."""
     more = len(changes) - MOST_SHOWN
-    rest = [f"... and {more} more: --dry-run --output json shows all"] if more > 0 else []
+    rest = [f"... and {more:,} more: --dry-run --output json shows all"] if more > 0 else []
     return [*changes[:MOST_SHOWN], *rest]
 
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from kquota.cli.formats import printable
 from kquota.cli.options import option_name
-from kquota.cli.suggestion import suggested
+from kquota.cli.suggestion import suggested, zookeeper_shell
 from kquota.errors import (
     Busy,
+    ExamineZnode,
     Invalid,
     KquotaError,
     NextStep,
@@ -102,6 +103,8 @@ def _worded(part: object) -> str:
         case StepFor():
             command = suggested(COMMANDS[part.step].format(shlex.quote(part.what)))
             return _OF_SANDBOXES[part.step].format(command.strip("`")) if part.step in _OF_SANDBOXES else command
+        case ExamineZnode(path=path):
+            return f"Examine it with {zookeeper_shell(f'get {shlex.quote(path)}')}"
         case KquotaError():
             return worded(part)
         case _:

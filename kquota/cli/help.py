@@ -161,8 +161,13 @@ def _rows(rows: Rows, column: int, width: int) -> Iterator[str]:
 
 
 def plain(description: str) -> str:
-    """Translate the ranges that typer adds, for example `x>=1`, to English."""
-    return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", description))
+    """Translate the ranges that typer adds, for example `x>=1`, to English. The range of an id, `x>=0`, is left out.
+
+    >>> plain("Partition. [x>=0]"), plain("Replicas. [x>=1]")
+    ('Partition.', 'Replicas. [at least 1]')
+    """
+    described = description.removesuffix("[x>=0]").rstrip()
+    return _FROM_TO.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1\2", described))
 
 
 def _filled(text: str, width: int, indent: str) -> str:

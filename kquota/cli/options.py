@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, get_type_hints
@@ -76,6 +77,13 @@ def flag(name: str, text: str, **more: Any) -> Any:
 def value(name: str, metavar: str, text: str, **more: Any) -> Any:
     """Return an option with a value."""
     return typer.Option(f"--{name}", metavar=metavar, help=text, **more)
+
+
+def finite(number: float | None) -> float | None:
+    """Return the number. Raises BadParameter for NaN and infinity, which the bounds of an option do not exclude."""
+    if number is not None and not math.isfinite(number):
+        raise typer.BadParameter(f"{number:g} is not a finite number.")
+    return number
 
 
 _HINTS: Final[dict[type[Any], Mapping[str, Any]]] = {}

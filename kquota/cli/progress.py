@@ -52,7 +52,7 @@ def sending(count: int, next_step: str) -> Iterator[Callable[[int], None]]:
 
             yield add
     except KeyboardInterrupt:
-        say(f"sent: {sent} of {counted(count, 'entity')}, and possibly one more batch. {next_step}")
+        say(f"sent: {sent:,} of {counted(count, 'entity')}, and possibly one more batch. {next_step}")
         raise
 
 
@@ -113,7 +113,7 @@ def waiting(count: int) -> Iterator[Callable[[int, float], None]]:
         if wait >= 1 and time.monotonic() - printed_at >= _EVERY_SECONDS:
             printed_at = time.monotonic()
             of = counted(count, "topic")
-            say(f"waiting {human_duration(wait)} for the controller mutation quota. Done: {done} of {of}")
+            say(f"waiting {human_duration(wait)} for the controller mutation quota. Done: {done:,} of {of}")
 
     yield say_so
 

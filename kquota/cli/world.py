@@ -359,6 +359,6 @@ def unseen(alone: KquotaError | None) -> tuple[str, ...]:
     return () if alone is None else (f"note: kquota cannot see runs of other hosts: {worded(alone)}",)
 
 
-def warn(line: str) -> None:
+def warn(problem: str | KquotaError) -> None:
     """Print a warning on stderr."""
-    say(f"warning: {line}")
+    say(f"warning: {problem if isinstance(problem, str) else worded(problem)}")

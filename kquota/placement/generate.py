@@ -87,10 +87,8 @@ def placed(
     *,
     start: int,
     shift: int,
-    first: int = 0,
 ) -> dict[int, Replicas]:
-    """Return the replicas of `partitions` partitions, numbered from `first`, on the brokers of `racks`, the leader
-    first.
+    """Return the replicas of `partitions` partitions, numbered from 0, on the brokers of `racks`, the leader first.
 
     The brokers are in the order of `alternated`, and positions wrap around. The leader of partition n is the broker at
     position n + `start`. Its followers begin at the next broker, plus `shift` times the number of racks. `shift` grows
@@ -100,7 +98,7 @@ def placed(
     """
     order = alternated(racks)
     found: dict[int, Replicas] = {}
-    for number in range(first, first + partitions):
+    for number in range(partitions):
         if number and number % len(order) == 0:
             shift += 1
         leader = (number + start) % len(order)

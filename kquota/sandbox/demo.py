@@ -170,18 +170,27 @@ def _move(cast: _Cast, found: Sandbox) -> None:
     with traffic.steady(found.bootstrap, MOVING, _PARTITIONS, _WRITES):
         cast.story.progress("Spark estimates the move", None)
         cast.kquota(DemoCommand.ESTIMATE)
-        predicted = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
-        again = f"{human_duration(predicted['expected_seconds'])} for {human_bytes(predicted['bytes_to_copy'])}"
-        cast.story.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
+        predicted = _estimated(cast)
         actual = _moved(cast, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:
         raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
     cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
-    _judge(cast.story, predicted["expected_seconds"], actual)
+    _judge(cast.story, predicted, actual)
     cast.story.line("\n  The second host checks again, and lists the runs on record.")
     cast.kquota(DemoCommand.STATUS_ELSEWHERE)
     cast.kquota(DemoCommand.REPORT)
+
+
+def _estimated(cast: _Cast) -> float:
+    """Return the expected time of the move in seconds, more than 0."""
+    found = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
+    seconds = found["expected_seconds"]
+    if not seconds:  # null if the move never finishes, 0 if it copies nothing
+        raise KquotaError(f"demo: the estimate has no expected time (expected_seconds: {json.dumps(seconds)})")
+    again = f"{human_duration(seconds)} for {human_bytes(found['bytes_to_copy'])}"
+    cast.story.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
+    return float(seconds)
 
 
 def _moved(cast: _Cast, found: Sandbox) -> float:

@@ -50,7 +50,7 @@ class Unsized:
     named: tuple[str, ...]
 
     def __str__(self) -> str:
-        more = f" and {self.partitions - len(self.named)} more" if self.partitions > len(self.named) else ""
+        more = f" and {self.partitions - len(self.named):,} more" if self.partitions > len(self.named) else ""
         return f"{', '.join(self.named)}{more}"
 
 

@@ -103,16 +103,11 @@ class Reader:
 
         A column that a file lacks is null. Local files are sent to a remote engine, which would otherwise fail or read
         its own folder of the same name. Raises Refused if files to send are too large or pyarrow is missing, and
-        Invalid if they cannot be read. The message begins with `given_in`. With `elsewhere`, the message of Refused
-        also suggests a path that Spark itself can read.
+        Invalid if they cannot be read or a path does not exist. The message begins with `given_in`. With `elsewhere`,
+        the message of Refused also suggests a path that Spark itself can read.
         """
+        from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F
-
-        sent = [path for path in paths if self.uploads and not is_elsewhere(path)]
-        frames = [self._hive(Path(path), pattern, given_in, elsewhere=elsewhere) for path in sent]
-        if read := [path for path in paths if path not in sent]:
-            files = self.spark.read.schema(schema_of(columns)).option("pathGlobFilter", pattern)
-            frames.append(files.parquet(*read))
 
         def alike(frame: DataFrame) -> DataFrame:
             # The folder name of the batch is not a column of the table, and an older kquota wrote fewer columns.
@@ -120,7 +115,15 @@ class Reader:
             kinds = columns.items()
             return frame.select(*(one.cast(kind).alias(name) for one, (name, kind) in zip(known, kinds, strict=True)))
 
-        return reduce(lambda one, other: one.unionAll(other), map(alike, frames))
+        sent = [path for path in paths if self.uploads and not is_elsewhere(path)]
+        frames = [alike(self._hive(Path(path), pattern, given_in, elsewhere=elsewhere)) for path in sent]
+        if read := [path for path in paths if path not in sent]:
+            files = self.spark.read.schema(schema_of(columns)).option("pathGlobFilter", pattern)
+            try:
+                frames.append(alike(files.parquet(*read)))
+            except AnalysisException as error:
+                raise Invalid(given_in, f" {', '.join(read)}: cannot be read: {cause(str(error))}") from error
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _hive(self, folder: Path, pattern: str, given_in: Parameter, *, elsewhere: bool) -> DataFrame:
         files = sorted(folder.rglob(pattern))

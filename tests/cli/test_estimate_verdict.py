@@ -63,11 +63,11 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     "may be late": (Case(writes=None, deadline="20s"), None),
     "more than --max-impact": (
         Case(nic="50MB/s", impact="14%"),
-        "the throttle is 8 MB/s, but it must be at most 7 MB/s (--max-impact, 0.14 of N). Give a lower --throttle",
+        "the throttle is 8 MB/s, but it must be at most 7 MB/s (--max-impact, 14% of --nic). Give a lower --throttle",
     ),
     "more than --max-impact, by one byte per second": (
         Case(throttle="7000001", nic="50MB/s", impact="14%"),
-        "the throttle is 7.000001 MB/s, but it must be at most 7 MB/s (--max-impact, 0.14 of N). Give a "
+        "the throttle is 7.000001 MB/s, but it must be at most 7 MB/s (--max-impact, 14% of --nic). Give a "
         "lower --throttle",
     ),
     "more than the network": (

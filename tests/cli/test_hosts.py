@@ -124,7 +124,7 @@ def test_every_host_sees_a_run_and_any_host_can_end_it(team: Team) -> None:
     assert owner == {key: told["owner"][key] for key in ("user", "host")} == {"user": owner["user"], "host": _here()}
     assert (seen["run"], seen["reason"], seen["state"]) == (told["run"], "drain broker 2", "moving")
     text = must_be(8, two.move("status")).out
-    assert f"begun by {owner['user']}@{_here()}, pid {seen['owner']['pid']} at " in text
+    assert f"started by {owner['user']}@{_here()}, pid {seen['owner']['pid']} at " in text
     assert ": drain broker 2\n" in text
     assert three.holds(Setting.of_broker(BrokerId(1), LEADER_RATE)) == [seen["run"]]
     assert seen["run"] in three.throttle("show").out

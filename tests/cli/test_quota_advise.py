@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["--usage", "u", "--key", "connection_creation_rate"],
         "does not measure the use of this key",
     ),
-    "no percentile": (["--usage", "u", "--percentile", "nan"], "--percentile nan: must be from 1 to 100"),
+    "no percentile": (["--usage", "u", "--percentile", "nan"], "'--percentile': nan is not a finite number"),
     "a short step": (["--prometheus", "http://p", "--step", "100ms"], "--step 100ms: must be at least 1s"),
     "compacting Prometheus": (["--prometheus", "http://p", "--compact"], "--compact needs --usage DIR"),
 }

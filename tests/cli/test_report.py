@@ -209,7 +209,7 @@ def test_the_same_ticket_makes_the_same_bytes_with_any_matplotlib_settings() -> 
 def test_every_plot_names_its_axes_with_their_units() -> None:
     text = "".join(shown(Case(deadline="3m", nic="1Gbit/s", impact="10%")).text.values())
     axes = ("bytes stored (MB)", "bytes to copy (MB)", "rate (MB/s)", "throttle (MB/s)", "expected time", "broker")
-    marks = ("never finishes: at or below 6 MB/s", "throttle, 8 MB/s", "deadline, 3 min", "--max-impact, 0.1 of N")
+    marks = ("never finishes: at or below 6 MB/s", "throttle, 8 MB/s", "deadline, 3 min", "--max-impact, 10% of --nic")
     assert [name for name in (*axes, *marks) if name not in text] == []
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from kquota.cli.contract import worded
 from kquota.cli.log_dirs.run import sizes
+from kquota.cli.reassign_partitions import remarks
 from kquota.cli.sandbox.demo import COMMANDS
 from kquota.cli.sandbox.demo import _line as demo_line
-from kquota.errors import Incomplete, NextStep, Parameter, Refused, StepFor, Unreachable
+from kquota.cli.topics import results
+from kquota.cli.topics.command import TopicsOptions
+from kquota.cli.watching.answer import MovesWatched
+from kquota.errors import Incomplete, NextStep, Parameter, QuotaViolatedException, Refused, StepFor, Unreachable
+from kquota.mutation.actions import Fate, TopicOutcome
+from kquota.mutation.topic import Deletion
+from kquota.reassign.progress import PartitionStatus, Progress
+from kquota.reassign.verification import Verification
 from kquota.sandbox.demo import DemoCommand
 from kquota.sizes.replica import LogDir
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
+from tests.cli.test_live_table import reading
 
 pytestmark = pytest.mark.unit
 
@@ -53,3 +64,36 @@ def test_the_json_line_of_log_dirs_stays_json_and_shows_no_control_character() -
 
 def test_the_demo_has_a_command_line_for_each_command() -> None:
     assert COMMANDS.keys() == set(DemoCommand)
+
+
+def _in_place() -> Iterator[str]:
+    one = PartitionStatus(partition=TopicPartition("t", 0), progress=Progress.DONE, replicas=(), target=())
+    found = Verification(statuses=(one,) * 1_500, verdict=Progress.DONE)
+    yield remarks.in_place(found, undoing=False)
+
+
+def _rejected() -> Iterator[str]:
+    error = QuotaViolatedException(1_000, "rejected")
+    outcome = TopicOutcome(mutation=Deletion(topic="t", partitions=1), fate=Fate.REJECTED, error=error)
+    return results.complaints([outcome] * 1_500, TopicsOptions(connection=None, delete=True))  # type: ignore[arg-type]
+
+
+def _watched(*, lines: bool) -> Iterator[str]:
+    found: MovesWatched = reading()
+    [move] = found.moves
+    lane = replace(move.destinations[0], copies=3_000, done=1_500)
+    move = replace(move, partitions=9_000, elsewhere=1_500, waiting=2_500, destinations=(lane,))
+    return replace(found, moves=(move,), lines=lines).text()
+
+
+COUNTS = {
+    "partitions in place": (_in_place(), "1,500 of 1,500 partitions have"),
+    "rejected topics": (_rejected(), "rejects 1,500 of 1,500 topics"),
+    "a move in a log": (_watched(lines=True), "1,500 ended elsewhere, 2,500 not submitted yet"),
+    "copies in a table": (_watched(lines=False), " 1,500/3,000 "),
+}
+
+
+@pytest.mark.parametrize(("lines", "shown"), COUNTS.values(), ids=COUNTS)
+def test_counts_have_thousands_separators(lines: Iterator[str], shown: str) -> None:
+    assert shown in "\n".join(lines)

@@ -98,7 +98,7 @@ def _bytes(
     return FuzzedReader(read=read, examples=examples, errors=errors)
 
 
-def _quiet(_: str) -> None:
+def _quiet(_: object) -> None:
     pass
 
 

@@ -150,16 +150,19 @@ class Process(Task):
         waiting = (lambda _: None) if patient else None
         return TopicRecord(log, "__kquota_runs", "cluster", seen, BootClock(self), waiting)
 
+    def _left_out(self, problem: KquotaError) -> None:
+        self.warned.append(str(problem))
+
     def _stores(self) -> tuple[MoveCluster, Configs]:
         """The stores of the operator's connection, as `kquota.cli.world` joins them."""
         if self.znodes is None:
             return ProcessCluster(self), ClusterConfigs(self.stage.cluster)
         if isinstance(self.record, TopicRecord):
             self.fence = DoubleFence(self.record, ZnodeLock(self.znodes))
-            store = ZooKeeperMoves(self.znodes, self.warned.append, self.fence)
+            store = ZooKeeperMoves(self.znodes, self._left_out, self.fence)
         else:
             assert isinstance(self.record, ZnodeRecord)
-            store = ZooKeeperMoves(self.znodes, self.warned.append, self.record)
+            store = ZooKeeperMoves(self.znodes, self._left_out, self.record)
         return store, store
 
     @property

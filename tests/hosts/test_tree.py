@@ -36,7 +36,7 @@ class Host:
         self.znodes = MemoryZnodes(cluster.tree)
         self.record = ZnodeRecord(self.znodes, "c")
         self.runs = RecordedRuns(RunFiles(folder, "c"), self.record)
-        self.cluster = ZooKeeperMoves(self.znodes, pytest.fail, self.record)
+        self.cluster = ZooKeeperMoves(self.znodes, lambda problem: pytest.fail(str(problem)), self.record)
 
 
 @pytest.fixture

@@ -152,6 +152,16 @@ def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
         running.kill()
 
 
+@pytest.mark.parametrize("seconds", ["0", "0.0", "null"])
+def test_a_demo_without_an_expected_time_ends_with_an_error(seconds: str) -> None:
+    class Cast:
+        def kquota(self, *_: object, **__: object) -> str:
+            return f'{{"expected_seconds": {seconds}, "bytes_to_copy": 0}}'
+
+    with pytest.raises(KquotaError, match=rf"no expected time \(expected_seconds: {seconds}\)"):
+        demo._estimated(Cast())  # type: ignore[arg-type]
+
+
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("ended", [KeyboardInterrupt(), Refused("broker 1 did not start")], ids=["Ctrl-C", "no start"])
 def test_a_sandbox_that_does_not_start_keeps_its_logs_unless_it_was_interrupted(

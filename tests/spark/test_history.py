@@ -246,6 +246,15 @@ def test_remote_batches_and_local_snapshots_are_one_history(spark: SparkSession,
         together("late", paths[0])
 
 
+def test_a_missing_history_in_another_place_names_its_option(spark: SparkSession, tmp_path: Path) -> None:
+    from kquota.spark.history import opened
+
+    path = f"file://{tmp_path}/rolled/v1"
+    here = Listing(rolled=(path,), held=frozenset(), waiting={})
+    with pytest.raises(Invalid, match=rf"^history {path}: cannot be read: \[PATH_NOT_FOUND\]"):
+        opened(Reader(spark=spark, scratch=tmp_path), here, NOTHING)
+
+
 def test_a_history_that_is_too_large_to_send_is_refused(tmp_path: Path) -> None:
     from kquota.spark.history import opened
 

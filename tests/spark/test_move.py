@@ -233,8 +233,8 @@ def test_a_deadline_that_the_network_cannot_meet_exits_1_with_the_reason(folder:
     assert code == 1
     assert "empty: no throttle meets all bounds" in out
     assert err.endswith(
-        "error: no throttle is within the limits: the throttle must be at most 10 MB/s (--max-impact, 0.2 of N) and "
-        "at least 14.8 MB/s (the deadline, 10 s). Change a limit\n"
+        "error: no throttle is within the limits: the throttle must be at most 10 MB/s (--max-impact, 20% of --nic) "
+        "and at least 14.8 MB/s (the deadline, 10 s). Change a limit\n"
     )
 
 
@@ -246,8 +246,8 @@ def test_an_operators_own_limits_exit_1_after_the_estimate(folder: Path) -> None
     assert "error: the deadline, 1 s, is missed: the expected time is " in err
     impact = ("--throttle", "50MB/s", "--nic", "100MB/s", "--max-impact", "20%")
     code, out, err = run(folder, *SIZES, "--bytes-in", "1=3MB/s", *impact)
-    assert (code, "--max-impact, 0.2 of N: NOT MET\n" in out) == (1, True)
+    assert (code, "--max-impact, 20% of --nic: NOT MET\n" in out) == (1, True)
     assert err.endswith(
-        "error: the throttle is 50 MB/s, but it must be at most 20 MB/s (--max-impact, 0.2 of N). "
+        "error: the throttle is 50 MB/s, but it must be at most 20 MB/s (--max-impact, 20% of --nic). "
         "Give a lower --throttle\n"
     )

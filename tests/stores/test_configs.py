@@ -127,8 +127,8 @@ def on_zookeeper(request: pytest.FixtureRequest) -> Sandbox:
     return found
 
 
-def refuse_to_hide(line: str) -> None:
-    raise AssertionError(line)
+def refuse_to_hide(problem: Refused) -> None:
+    raise AssertionError(problem)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ class TestLayout:
         path = f"/config/topics/{topic.name}"
         sound = znode.get(path)[0]
         znode.set(path, b"not json")
-        told: list[str] = []
+        told: list[Refused] = []
         try:
             with pytest.raises(Refused, match=path):
                 zookeeper_stage.configs.alter([ConfigChange(resource=topic, add={LEADER_REPLICAS: "0:1"})])

@@ -65,7 +65,7 @@ class TestZooKeeper(ClusterContract):
     def stage(self, cluster: Sandbox, hand: OtherHand) -> Iterator[Stage]:
         assert cluster.zookeeper
         with Znodes(cluster.zookeeper) as znodes:
-            yield RealStage(ZooKeeperMoves(znodes, pytest.fail), hand)
+            yield RealStage(ZooKeeperMoves(znodes, lambda problem: pytest.fail(str(problem))), hand)
 
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -219,7 +219,7 @@ def _warnings(
 
 def _reported(done: int, of: int) -> None:
     if of > 1:
-        say(f"batch {done} of {of}: elections done")
+        say(f"batch {done:,} of {of:,}: elections done")
 
 
 def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:

@@ -161,7 +161,8 @@ def compacted(directory: Path, engine: Engine) -> Lines:
         )
     free = local_files.spent_snapshots(directory, found.held)
     note = (
-        f"snapshot files that you can delete after this compaction: {len(free)} (all except the newest of each cluster)"
+        f"snapshot files that you can delete after this compaction: {len(free):,} (all except the newest of each "
+        "cluster)"
     )
     return Lines(lines=tuple(map(str, free)), notes=(note,) if free else ())
 

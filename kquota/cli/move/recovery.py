@@ -72,7 +72,7 @@ class Recovered(Answer):
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
             if one.elections is not None:
-                yield f"Preferred leaders elected: {len(one.elections.elected)}"
+                yield f"Preferred leaders elected: {len(one.elections.elected):,}"
 
 
 def resume(options: ResumeOptions) -> Recovered:

@@ -102,7 +102,7 @@ class OpenRun:
             yield f"  {human_bytes(view.copied)} copied, {human_bytes(view.left)} left{least}"
         if run.owner is not None:
             why = "" if run.reason is None else f": {run.reason}"
-            yield f"  begun by {run.owner} at {moment(run.begun)}{why}"
+            yield f"  started by {run.owner} at {moment(run.begun)}{why}"
         if stamp is not None and stamp.by is not None and stamp.at is not None:
             yield f"  last written by {stamp.by} at {moment(stamp.at)}"
         yield f"  recorded in {self.record}"

@@ -202,7 +202,7 @@ def applied(found: Difference, undone: Mapping[Entity | Resource, str], next_ste
     if undone:
         entities = few([f"{entity} ({why})" for entity, why in undone.items()], _SHOWN)
         note = (
-            f"error: {len(undone)} of {counted(len(found.changes), 'entity')} could not be changed, or the result is "
+            f"error: {len(undone):,} of {counted(len(found.changes), 'entity')} could not be changed, or the result is "
             f"unknown: {entities}. {next_step}"
         )
     return Applied(

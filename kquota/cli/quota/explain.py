@@ -130,5 +130,5 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[QuotasByE
         with world.configs(at) as configs:
             return quotas, cluster_of(configs, release)
     except Refused as error:
-        world.warn(f"{error}. The configs of the brokers are unknown")
+        world.warn(Refused(error, ". The configs of the brokers are unknown"))
         return quotas, replace(NOTHING_KNOWN, release=release)

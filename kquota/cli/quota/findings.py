@@ -64,7 +64,7 @@ class Findings(Answer):
             return
         yield f"{counted(len(self.findings), 'finding')} among {among}"
         for rule, count in sorted(Counter(one.rule for one in self.findings).items()):
-            yield f"  {rule:<24}{count}"
+            yield f"  {rule:<24}{count:,}"
         for one in self.findings:
             yield ""
             whom = "the cluster" if one.entity is None else str(one.entity)

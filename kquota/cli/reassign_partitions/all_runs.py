@@ -53,7 +53,7 @@ class RunVerified(Part):
         done = sum(one.progress is Progress.DONE for one in found.statuses)
         progress = f"{done:,} of {counted(len(found.statuses), 'partition')} done"
         if self.owner is not None:
-            progress += f", begun by {self.owner}"
+            progress += f", started by {self.owner}"
         if found.verdict is not Progress.DONE:
             return f"{self.run}: {found.verdict.value}: {progress}"
         restored = "done, but a throttle is not restored yet"

@@ -58,6 +58,6 @@ def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     for run in open_runs:
         if moving := sum(name in found for name in run.plan.targets):
             why = "" if run.reason is None else f", reason: {run.reason}"
-            begun = "" if run.owner is None else f", begun by {run.owner}"
+            begun = "" if run.owner is None else f", started by {run.owner}"
             notes.append(f"{counted(moving, 'move')} of run {run.id}{begun}{why}")
     return MovesShown(running=found, notes=tuple(notes))

@@ -99,10 +99,10 @@ def in_place(found: Verification, *, undoing: bool) -> str:
     if _only_log_dirs(found):
         done, every = sum(status.progress is Progress.DONE for status in found.log_dirs), len(found.log_dirs)
         where = "is in the log dir" if 1 in (done, every) else "are in the log dirs"
-        return f"{done} of {counted(every, 'replica')} {where} {whose}"
+        return f"{done:,} of {counted(every, 'replica')} {where} {whose}"
     done, every = sum(status.progress is Progress.DONE for status in found.statuses), len(found.statuses)
     verb = "has" if 1 in (done, every) else "have"
-    return f"{done} of {counted(every, 'partition')} {verb} the replicas {whose}"
+    return f"{done:,} of {counted(every, 'partition')} {verb} the replicas {whose}"
 
 
 def _only_log_dirs(found: Verification) -> bool:
@@ -254,9 +254,8 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
 
 def _of_others(found: Verification) -> Iterator[str]:
     if found.lost and found.run is not None:
-        more = f" and {len(found.lost) - 1} more" if len(found.lost) > 1 else ""
         yield (
-            f"warning: another client removed {found.lost[0]}{more}, which run {found.run.id} had set. The "
+            f"warning: another client removed {few(found.lost, 1)}, which run {found.run.id} had set. The "
             f"copies continue without this throttle. Set it again: {suggested(f'move resume --run {found.run.id}')}"
         )
     if found.too_early:

@@ -76,7 +76,7 @@ def changed(
 
 
 def _would(one: Mutation, asked: str) -> str:
-    return f"Would {asked} topic {one.topic}: {one.mutations} mutation{'s' * (one.mutations != 1)}"
+    return f"Would {asked} topic {one.topic}: {counted(one.mutations, 'mutation')}"
 
 
 def _topics(outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
@@ -144,7 +144,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
         when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
         how = "" if options.no_retry_quota_violated else ", or give a longer --timeout"
         yield (
-            f"error: the controller mutation quota rejects {len(rejected)} of {counted(len(outcomes), 'topic')} "
+            f"error: the controller mutation quota rejects {len(rejected):,} of {counted(len(outcomes), 'topic')} "
             f"({few(rejected, _SHOWN)}). Run {again} {when}{how}"
         )
 

@@ -215,13 +215,13 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
     for topic, (now, total) in wanted.items():
         if total < now:
             raise Refused(
-                f"topic {topic} has {now} partitions, and Kafka cannot reduce them to {total}. Nothing was sent. Give "
-                f"at least {now}"
+                f"topic {topic} has {now:,} partitions, and Kafka cannot reduce them to {total:,}. Nothing was sent. "
+                f"Give at least {now}"
             )
         if assigned is not None and len(assigned) != total:
             raise Invalid(
                 f"--replica-assignment lists {counted(len(assigned), 'partition')}, but topic {topic} would have "
-                f"{total}. List the brokers of every partition"
+                f"{total:,}. List the brokers of every partition"
             )
     growths: list[Mutation] = []
     for topic, (now, total) in wanted.items():
@@ -232,4 +232,4 @@ def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) ->
 
 
 def _and_more(names: Sequence[str]) -> str:
-    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    return f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""

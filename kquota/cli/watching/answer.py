@@ -8,7 +8,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Final
 
-from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, time_or_unknown
+from kquota.cli.amounts import UNKNOWN, count_or_unknown, rate_or_unknown, size_or_unknown, size_with, time_or_unknown
 from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, JsonObject, each, hidden, key, moment, plain, rounded
 from kquota.cli.table import aligned
@@ -115,7 +115,7 @@ class MovesWatched(Answer):
                 if to.done < to.copies:
                     yield (
                         f"{at} {name} to broker {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
-                        f"{size_or_unknown(to.copied)} copied, {size_or_unknown(to.left)} left, "
+                        f"{size_with(to.copied, 'copied')}, {size_with(to.left, 'left')}, "
                         f"throughput {rate_or_unknown(to.throughput)}, throttle {_limit(to)}, "
                         f"SumReplicaLag {lags.get(to.broker, UNKNOWN)}, time left {time_or_unknown(to.seconds_left)}"
                     )
@@ -131,7 +131,7 @@ class MovesWatched(Answer):
             rows = [
                 [
                     str(to.broker),
-                    f"{to.done}/{to.copies}",
+                    f"{to.done:,}/{to.copies:,}",
                     size_or_unknown(to.copied),
                     size_or_unknown(to.left),
                     rate_or_unknown(to.throughput),
@@ -143,7 +143,7 @@ class MovesWatched(Answer):
             yield from (f"  {line}".rstrip() for line in aligned(rows, heads, left=[0]))
             for to in going:
                 if (slow := to.slowest) is not None and to.copies - to.done > 1:
-                    left = f"{size_or_unknown(slow.left)} left, time left {time_or_unknown(slow.seconds)}"
+                    left = f"{size_with(slow.left, 'left')}, time left {time_or_unknown(slow.seconds)}"
                     yield f"  slowest copy to broker {to.broker}: {slow.partition}, {left}"
         if self.brokers:
             lags = ", ".join(f"broker {one.broker} {_lag(one)}" for one in self.brokers)
@@ -158,9 +158,9 @@ class MovesWatched(Answer):
 def _progress(move: WatchedMoveView) -> str:
     parts = [f"{move.done:,} of {counted(move.partitions, 'partition')} done"]
     if move.elsewhere:
-        parts.append(f"{move.elsewhere} ended elsewhere")
+        parts.append(f"{move.elsewhere:,} ended elsewhere")
     if move.waiting:
-        parts.append(f"{move.waiting} not submitted yet")
+        parts.append(f"{move.waiting:,} not submitted yet")
     if move.log_dirs:
         parts.append(f"{counted(move.log_dirs, 'replica')} moving between log dirs")
     if move.moving or move.waiting:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from kquota.cli.amounts import size_or_unknown, time_or_unknown
+from kquota.cli.amounts import size_or_unknown, size_with, time_or_unknown
 from kquota.cli.output import Part
 from kquota.cli.suggestion import suggested, zookeeper_shell
 from kquota.list_text import few, joined
@@ -111,7 +111,7 @@ def _what(symptom: Symptom) -> str:
             return f"{what}{human_duration(symptom.seconds)} (first: {symptom.first})"
         case LastPartition():
             what = f"{symptom.partition} has been the only unfinished partition for {human_duration(symptom.seconds)} "
-            what += f"(copy to broker {symptom.destination}: {_left(symptom.left)}, "
+            what += f"(copy to broker {symptom.destination}: {size_with(symptom.left, 'left')}, "
             return f"{what}time left {time_or_unknown(symptom.seconds_left)})"
         case ThrottleLeft(run=run):
             still = "a throttle is still set on its partitions"
@@ -130,9 +130,9 @@ def _what(symptom: Symptom) -> str:
             return f"broker {symptom.broker}: {symptom.log_dir} cannot take the copies ({state}{copies})"
         case NothingArrives():
             what = f"{_moves(symptom.run)} has copied nothing for {human_duration(symptom.seconds)}"
-            return f"{what} ({_left(symptom.left)})"
+            return f"{what} ({size_with(symptom.left, 'left')})"
         case RunPaused():
-            return f"{_moves(symptom.run)} is paused ({_left(symptom.left)})"
+            return f"{_moves(symptom.run)} is paused ({size_with(symptom.left, 'left')})"
         case _:
             assert_never(symptom)
 
@@ -236,10 +236,6 @@ def _verify(named: MoveNamed, purpose: str) -> str:
     if named.run is not None:
         return f"{purpose}: {suggested(f'move resume --run {named.run}')}"
     return f"Examine the throttle: {suggested('throttle doctor')}"
-
-
-def _left(left: int | None) -> str:
-    return "bytes left unknown" if left is None else f"{human_bytes(left)} left"
 
 
 def _moves(run: str | None) -> str:

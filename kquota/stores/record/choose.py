@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kquota import bounded
-from kquota.errors import Invalid, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
+from kquota.errors import ExamineZnode, Invalid, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
 from kquota.measure import agreeing
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared, open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.log import Forbidden, Log
-from kquota.stores.zookeeper.znode import examine
 from kquota.terms import wrong_topic_name
 
 if TYPE_CHECKING:
@@ -167,8 +166,8 @@ def marker(znodes: Znodes) -> Marker | None:
         return Marker(topic=document["topic"], topic_id=document["topic_id"])
     except (ValueError, KeyError) as error:
         raise Refused(
-            f"ZooKeeper: {MARKER} does not name a valid record of runs ({type(error).__name__}: {error}). "
-            f"{examine(MARKER)}"
+            f"ZooKeeper: {MARKER} does not name a valid record of runs ({type(error).__name__}: {error}). ",
+            ExamineZnode(MARKER),
         ) from error
 
 

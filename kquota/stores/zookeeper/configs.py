@@ -43,7 +43,7 @@ class ZooKeeperConfigs:
     about each of them.
     """
 
-    def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
+    def __init__(self, znodes: Znodes, unreadable: Callable[[Refused], None], fence: Fence | None = None) -> None:
         """With a `fence`, each write is in a transaction that fails if another kquota has taken over the lock."""
         self._znodes = znodes
         self._unreadable = unreadable
@@ -72,7 +72,7 @@ class ZooKeeperConfigs:
             except Refused as error:
                 if len(resources) == 1:
                     raise
-                self._unreadable(f"{error}. kquota leaves out {resource}")
+                self._unreadable(Refused(error, f". kquota leaves out {resource}"))
         return found
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
@@ -102,7 +102,7 @@ class ZooKeeperConfigs:
                 name = DEFAULT if kind == BROKERS and node == WIRE_DEFAULT else node
                 found.append(Resource(kind=kind, name=name))
             except Invalid as error:
-                self._unreadable(f"under {parent}: {error}. The znode is left out")
+                self._unreadable(Refused(f"under {parent}: ", error, ". The znode is left out"))
         return tuple(sorted(found, key=lambda resource: resource.order))
 
     def _missing(self, resources: Collection[Resource]) -> list[Resource]:
@@ -118,7 +118,7 @@ class ZooKeeperConfigs:
             if isinstance(value, str):
                 entries.append(_entry(resource, key, value))
             else:
-                self._unreadable(f"/config/{path}: {key} is not a string, so it is left out")
+                self._unreadable(Refused(f"/config/{path}: {key} is not a string, so it is left out"))
         return tuple(entries)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from kquota.errors import Conflict, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import Conflict, ExamineZnode, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
@@ -26,7 +26,7 @@ from kquota.stores.zookeeper.topics import (
     submitted,
     topic_in,
 )
-from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in, examine
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, Create, Node, config_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import DEFAULT, MIN_IN_SYNC, BrokerId, TopicPartition, is_id, wrong_topic_name
 
@@ -57,7 +57,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     when the last move has ended.
     """
 
-    def __init__(self, znodes: Znodes, unreadable: Callable[[str], None], fence: Fence | None = None) -> None:
+    def __init__(self, znodes: Znodes, unreadable: Callable[[Refused], None], fence: Fence | None = None) -> None:
         super().__init__(znodes, unreadable, fence)
         self._changed: float | None = None
         self._warned: set[str] = set()
@@ -215,12 +215,12 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         found = {}
         for topic, node in nodes.items():
             if why := wrong_topic_name(topic):
-                self._warn(f"under {EVERY_TOPIC}: {topic!r} {why}. The topic is left out")
+                self._warn(Refused(f"under {EVERY_TOPIC}: {topic!r} {why}. The topic is left out"))
                 continue
             try:
                 found[topic] = topic_in(node, f"{EVERY_TOPIC}/{topic}")
             except Refused as error:
-                self._warn(f"{error}. Topic {topic} is left out")
+                self._warn(Refused(error, f". Topic {topic} is left out"))
         return found
 
     def _racks(self) -> dict[BrokerId, str | None]:
@@ -230,23 +230,23 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         found: dict[BrokerId, str | None] = {}
         for name, path in paths.items():
             if not plain_id(name):
-                self._warn(f"ZooKeeper: {path} is not the znode of a broker, so it is left out")
+                self._warn(Refused(f"ZooKeeper: {path} is not the znode of a broker, so it is left out"))
                 continue
             try:
                 rack = json_object(nodes[path], path).get("rack")
                 if rack is not None and not isinstance(rack, str):
-                    raise Refused(f"ZooKeeper: {path} has a rack that is not a string. {examine(path)}")
+                    raise Refused(f"ZooKeeper: {path} has a rack that is not a string. ", ExamineZnode(path))
             except Refused as error:
-                self._warn(f"{error}. The rack of broker {name} is unknown")
+                self._warn(Refused(error, f". The rack of broker {name} is unknown"))
                 rack = None
             found[BrokerId(int(name))] = rack
         return dict(sorted(found.items()))
 
-    def _warn(self, line: str) -> None:
+    def _warn(self, problem: Refused) -> None:
         """Report each problem only once, because a command that waits reads the same znodes many times."""
-        if line not in self._warned:
-            self._warned.add(line)
-            self._unreadable(line)
+        if str(problem) not in self._warned:
+            self._warned.add(str(problem))
+            self._unreadable(problem)
 
     def _let_brokers_act(self) -> None:
         if self._changed is not None:
@@ -267,7 +267,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             try:
                 leader, isr = leader_and_isr(nodes[paths[name]], paths[name])
             except Refused as error:
-                self._warn(f"{error}. The leader and the in-sync replicas of {name} are unknown")
+                self._warn(Refused(error, f". The leader and the in-sync replicas of {name} are unknown"))
             found[name] = PartitionReplicas(
                 replicas=state.replicas, adding=state.adding, removing=state.removing, leader=leader, isr=isr
             )
@@ -327,7 +327,7 @@ def _value(setting: Setting, config: Mapping[str, object]) -> str | None:
     value = config.get(setting.key)
     if value is not None and not isinstance(value, str):
         path = f"/config/{entity_path(setting.resource)}"
-        raise Refused(f"{path}: {setting.key} is not a string. {examine(path)}")
+        raise Refused(f"{path}: {setting.key} is not a string. ", ExamineZnode(path))
     return value
 
 
@@ -336,7 +336,8 @@ def _minimum(entity: str, config: Mapping[str, object], otherwise: int = 1) -> i
     if not isinstance(value, str) or not is_id(value):
         path = f"/config/{entity}"
         raise Refused(
-            f"{path}: {MIN_IN_SYNC} must be a string with a whole number, but is {value!r:.40}. {examine(path)}. "
-            "Nothing was written"
+            f"{path}: {MIN_IN_SYNC} must be a string with a whole number, but is {value!r:.40}. ",
+            ExamineZnode(path),
+            ". Nothing was written",
         )
     return int(value)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kquota import bounded
-from kquota.errors import Refused
+from kquota.errors import ExamineZnode, Refused
 from kquota.reassign.moves import PartitionReplicas, Replicas
-from kquota.stores.zookeeper.znode import LIVE_BROKERS, Node, examine
+from kquota.stores.zookeeper.znode import LIVE_BROKERS, Node
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import HIGHEST_ID, BrokerId, TopicPartition, is_id, wrong_topic_name
 
@@ -190,7 +190,7 @@ def json_object(node: Node | None, path: str) -> dict[str, Any]:
     try:
         return bounded.json_object(node.data)
     except ValueError as error:
-        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. {examine(path)}") from error
+        raise Refused(f"ZooKeeper: {path} does not hold a JSON object. ", ExamineZnode(path)) from error
 
 
 def plain_id(text: str) -> bool:
@@ -216,4 +216,4 @@ def _is_number(value: object) -> bool:
 
 
 def _foreign(path: str, error: ValueError) -> Refused:
-    return Refused(f"ZooKeeper: {path} was not written by Kafka ({error}). {examine(path)}")
+    return Refused(f"ZooKeeper: {path} was not written by Kafka ({error}). ", ExamineZnode(path))

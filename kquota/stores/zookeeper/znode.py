@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 from urllib.parse import quote, unquote_plus
 
 from kquota import bounded
-from kquota.errors import Invalid, Parameter, Refused
+from kquota.errors import ExamineZnode, Invalid, Parameter, Refused
 from kquota.terms import ENTITY_TYPES
 
 LIVE_BROKERS: Final = "/brokers/ids"
@@ -104,12 +103,6 @@ def decoded(node: str) -> str:
     return name
 
 
-def examine(path: str) -> str:
-    """Return the advice for a znode that Kafka did not write."""
-    shell = f"`zookeeper-shell.sh HOST:PORT get {shlex.quote(path)}`"
-    return f"Examine it with {shell} (replace HOST:PORT with the address of ZooKeeper and its chroot)"
-
-
 def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     """Return the config in a znode, or {} if the znode is missing or empty. The types of the values are not checked.
 
@@ -121,7 +114,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         path = f"/config/{entity_path}"
-        raise Refused(f"{path} is not a config that Kafka wrote. {examine(path)}")
+        raise Refused(f"{path} is not a config that Kafka wrote. ", ExamineZnode(path))
     return config
 
 

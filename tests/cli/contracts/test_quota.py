@@ -200,7 +200,7 @@ def test_an_interrupted_apply_prints_the_command_that_continues_it(
     ran = session.kquota(f"quota apply {BROKER} {file} {f'--change {change}' if reviewed else '--yes'}")
     review = f"Review the rest with `kquota quota diff {BROKER} {file}`"
     again = review if reviewed else "Run the same command again to apply the rest"
-    assert f"sent: 1000 of 1,001 entities, and possibly one more batch. {again}\n" in ran.err
+    assert f"sent: 1,000 of 1,001 entities, and possibly one more batch. {again}\n" in ran.err
 
 
 class Lossy(FakeConfigs):

@@ -21,7 +21,7 @@ from kquota.cli.move.estimate.report import commands as report
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.doctor.answer import DO
 from kquota.cli.watching.wording import MoveNamed, shown
-from kquota.errors import NextStep, Refused, StepFor, Unreachable
+from kquota.errors import ExamineZnode, NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
@@ -282,6 +282,8 @@ def test_a_command_of_zookeeper_has_the_chroot(
     monkeypatch.setattr(suggestion, "_given", given)
     idle = NotBegun(partitions=1, first=partition(0), seconds=14.0)
     assert shown(idle, MoveNamed(run=None, plan=None)).do.startswith(f"Find the controller with {command}")
+    examined = command.replace("/controller", "'/config/a b'").rstrip(". ")
+    assert worded(Refused("damaged. ", ExamineZnode("/config/a b"))).startswith(f"damaged. Examine it with {examined}")
 
 
 def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ class Host:
         self.warnings: list[str] = []
         record = ZnodeRecord(self.znodes, "c")
         self.runs = RecordedRuns(RunFiles(folder, "c"), record, self.warnings.append)
-        self.cluster = ZooKeeperMoves(self.znodes, pytest.fail, record)
+        self.cluster = ZooKeeperMoves(self.znodes, lambda problem: pytest.fail(str(problem)), record)
 
 
 @pytest.fixture

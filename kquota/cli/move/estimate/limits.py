@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from kquota.cli.rates import throttle as understood
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, byte_rate, duration, human_duration, human_rate, percentage
+from kquota.measure import ByteRate, byte_rate, duration, exact_percentage, human_duration, human_rate, percentage
 from kquota.pace.deadline import throttle_within
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
 from kquota.pace.kip73 import Bound, Window, network_bound
@@ -112,6 +112,6 @@ def window(
         left = network_bound(asked.network, bytes_in, replication_factor)
         below.append(Bound(rate=left, why=f"N - IN/R, N {human_rate(asked.network)}, R {replication_factor} (KIP-73)"))
         if asked.impact is not None:
-            why = f"--max-impact, {float(asked.impact):.4g} of N"
+            why = f"--max-impact, {exact_percentage(asked.impact)} of --nic"
             below.append(Bound(rate=float(asked.impact * asked.network), why=why, closed=True))
     return Window(above=tuple(above), below=tuple(below))

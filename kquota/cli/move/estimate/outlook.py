@@ -127,7 +127,7 @@ def why_full(found: Outlook) -> str:
         f"{_place(room)} gets {human_bytes(room.arriving)} ({human_bytes(room.usable or 0)} usable)"
         for room in found.full[:_NAMED]
     ]
-    more = f"; and {len(found.full) - _NAMED} more" if len(found.full) > _NAMED else ""
+    more = f"; and {len(found.full) - _NAMED:,} more" if len(found.full) > _NAMED else ""
     return (
         f"the copies do not fit: {'; '.join(places)}{more}. A disk holds old and new replicas until the end of "
         "the move. Free disk space, or move to other brokers"
@@ -174,7 +174,7 @@ def wave_lines(waves: Waves) -> Iterator[str]:
         for number, (wave, pace) in enumerate(waves.each, 1)
     ]
     how, together = (", one after the other", " together") if len(rows) > 1 else ("", "")
-    yield f"Waves        {len(rows)}{how}: {time_or_unknown(waves.seconds)}{together}"
+    yield f"Waves        {len(rows):,}{how}: {time_or_unknown(waves.seconds)}{together}"
     yield from aligned(rows, heads, left=[1, 2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kquota.cli.amounts import size_or_unknown
+from kquota.cli.amounts import size_with
 from kquota.cli.output import JsonObject
 from kquota.list_text import few
 from kquota.measure import counted
@@ -45,7 +45,7 @@ def _state(found: MoveUnderWay) -> str:
     if not found.copies:
         return "the move only removes replicas"
     copies = counted(len(found.copies), "copy")
-    return f"{copies}, {size_or_unknown(found.copied)} copied, {size_or_unknown(found.left)} left"
+    return f"{copies}, {size_with(found.copied, 'copied')}, {size_with(found.left, 'left')}"
 
 
 def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:

@@ -93,7 +93,7 @@ def why_empty(window: Window) -> str:
 
 
 def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
-    """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 0.14 of N)`."""
+    """Return a known bound of the throttle as text, for example `at most 7 MB/s (--max-impact, 14% of --nic)`."""
     word = ("at least" if above else "at most") if bound.closed else ("above" if above else "below")
     return f"{word} {rate} ({bound.why})"
 

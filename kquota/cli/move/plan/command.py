@@ -14,6 +14,8 @@ EPILOG: Final = """kquota prints the plan on stdout, in the format of `kquota re
 By default, --drain also moves internal topics. The other goals move internal topics only if --topics names them, for
 example --topics '__*'.
 
+Exit codes: 0 done, even if a goal was reached only in part (stderr gives the reason); 1 no such plan exists.
+
 Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
   kquota move plan --bootstrap-server localhost:9092 --topics 'orders*' --replication-factor 3 --repair-racks \

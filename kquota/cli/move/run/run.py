@@ -70,7 +70,7 @@ class MoveRan(Answer):
         elif self.throttle is not None:
             yield "The throttle settings from before the run are restored"
         if self.elections is not None:
-            yield f"Preferred leaders elected: {len(self.elections.elected)}"
+            yield f"Preferred leaders elected: {len(self.elections.elected):,}"
 
 
 class _TroubleError(Exception):

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from kquota.cli.connection import Unrecorded
 from kquota.cli.engine_options import SparkOptions
-from kquota.cli.options import Only, Output, TableFormat, flag, value
+from kquota.cli.options import Only, Output, TableFormat, finite, flag, value
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import CONSUMER_BYTE_RATE
@@ -68,6 +68,7 @@ class AdviseOptions:
             "Percentage of time for which the use must stay below the limit, before head room is added.",
             min=1,
             max=100,
+            callback=finite,
         ),
     ] = 99.0
     head_room: Annotated[str, value("head-room", "N%", "Percentage to add to the measured use, for growth.")] = "50%"

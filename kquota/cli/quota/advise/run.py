@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -58,8 +57,6 @@ def run(options: AdviseOptions) -> Advised:
     written.
     """
     rules = _rules(options)
-    if math.isnan(options.percentile):  # the range of the option does not exclude NaN
-        raise Invalid("--percentile nan: must be from 1 to 100")
     where = engine(options.spark)
     step = duration(options.step, "--step")
     if step < 1:

@@ -216,13 +216,13 @@ def _conclusion(load: Load, found: Verdict) -> str:
 
 
 def _asked(load: Load) -> str:
-    brokers = f"each of {len(load.leaders)} brokers" if len(load.leaders) > 1 else "one broker"
+    brokers = f"each of {len(load.leaders):,} brokers" if len(load.leaders) > 1 else "one broker"
     match load.kind:
         case Kind.REQUESTS:
             many = f"{load.rate:g} connections" if load.rate > 1 else "one connection"
             return f"requests to {brokers}, at the full speed of {many}"
         case Kind.CREATE_TOPICS:
-            many = f"{load.partitions} partitions" if load.partitions > 1 else "one partition"
+            many = f"{load.partitions:,} partitions" if load.partitions > 1 else "one partition"
             return f"topics with {many}, created and deleted: {load.rate:.3g} mutations/s"
         case _:
             each = human_rate(load.rate)

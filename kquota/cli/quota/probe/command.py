@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from kquota.cli.connection import ThroughBrokers
-from kquota.cli.options import Output, OutputFormat, WritingOptions, Yes, flag, value
+from kquota.cli.options import Output, OutputFormat, WritingOptions, Yes, finite, flag, value
 from kquota.measure import exact_size
 from kquota.probe import ladder, load
 from kquota.terms import SAMPLE_MS, SAMPLES
@@ -99,6 +99,7 @@ class ProbeOptions(WritingOptions):
             "Time to measure. kquota measures a load on brokers after its first two quota windows, and byte rates "
             f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each "
             f"step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
+            callback=finite,
         ),
     ] = None
     broker_list: Annotated[str | None, value("broker-list", "ID,…", "Load only these brokers.  [default: all]")] = None
@@ -123,6 +124,7 @@ class ProbeOptions(WritingOptions):
             "F",
             "Multiply each tenant's rate by this factor, because tenants do not all work at the same time.",
             min=1,
+            callback=finite,
         ),
     ] = 1.0
     yes: Yes = False

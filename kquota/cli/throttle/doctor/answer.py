@@ -135,7 +135,7 @@ def summary(
 ) -> str:
     """Return as text the number of findings of each rule, and the rates and lists that are unknown."""
     counts = Counter(one.rule for one in found)
-    by_rule = ", ".join(f"{rule} {count}" for rule, count in counts.items())
+    by_rule = ", ".join(f"{rule} {count:,}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
     unknown += ["the rates of dead brokers without replicas"] if unlisted else []
