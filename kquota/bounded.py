@@ -24,7 +24,7 @@ token.
 STORE: Final = 8 * 2**20
 """The largest size in bytes of a key store or a trust store. The certificates of all public authorities take 0.2 MB."""
 STATE: Final = 16 * 2**20
-"""The largest size in bytes of a small file that kquota keeps, except for journals and snapshots."""
+"""The largest size in bytes of a file that kquota keeps for itself, except for journals and snapshots."""
 JOURNAL: Final = 512 * 2**20
 """The largest size in bytes of a journal. The plan and the rollback plan of a million partitions take 200 MB."""
 LINE: Final = 100_000
@@ -110,7 +110,9 @@ def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> An
 
 
 def json_object(data: str | bytes, decoder: json.JSONDecoder | None = None) -> dict[str, Any]:
-    """Parse a JSON text and return its object. Raises ValueError as `json_value` does, and for any other value."""
+    """Parse a JSON text and return its object. Raises ValueError as `json_value` does, and for a value that is not an
+    object.
+    """
     found = json_value(data, decoder)
     if not isinstance(found, dict):
         raise ValueError("it is not a JSON object")

@@ -103,4 +103,4 @@ ENTITIES: Final[Mapping[str, EntityType]] = {
 }
 
 RESOURCES: Final[tuple[ResourceKind, ...]] = (TOPICS, BROKERS, CLIENT_METRICS, GROUPS, BROKER_LOGGERS)
-"""The types whose configs are not quotas."""
+"""All values of `ResourceKind`, in the order of `ENTITIES`."""

@@ -1,6 +1,6 @@
 """The folders of kquota: one in each of the XDG base directories for config, state and cache.
 
-A variable with a relative path does not count.
+An XDG variable with a relative path is ignored.
 """
 
 from __future__ import annotations

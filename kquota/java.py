@@ -68,8 +68,8 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return None if the Java does not work. Ask the Java for its home, because `executable` may be the script of a
-    version switcher.
+    """Return the Java that `executable` starts, or None if it does not work. Its home comes from its own output,
+    because `executable` may be the script of a version switcher.
     """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:

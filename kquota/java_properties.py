@@ -37,7 +37,9 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    """Raise ValueError for a broken escape. The message does not contain the text, which may be a secret."""
+    """Return the text with its escapes replaced. Raises ValueError for a broken escape. The message does not contain
+    the text, which may be a secret.
+    """
     if "\\" not in text:
         return text
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):

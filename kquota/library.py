@@ -222,7 +222,7 @@ def _opened(
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
 ) -> Iterator[Cluster]:
-    """`client_id` replaces the client-id of the login."""
+    """Connect with the login `security`, and yield the cluster. `client_id` replaces the client-id of the login."""
     from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs

@@ -12,7 +12,7 @@ def joined(items: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[str], last: str = "and") -> str:
-    """Return one or more items as one text, with the word `last` before the last one.
+    """Return one or more items as one text, with the word `last` before the final item.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
@@ -22,7 +22,7 @@ def listed(items: Iterable[str], last: str = "and") -> str:
 
 
 def few(items: Collection[object], most: int, between: str = ", ") -> str:
-    """Return the first `most` items as one text, joined with `between`, and the number of the other items.
+    """Return one text: the first `most` items, joined with `between`, then the number of the other items, if any.
 
     >>> few(["a", "b"], 2), few(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')

@@ -184,8 +184,8 @@ def human_rate(rate: float) -> str:
 
 
 def human_rates(*rates: float) -> tuple[str, ...]:
-    """Format the rates of one sentence for people, with enough digits to tell apart rates that differ after rounding to
-    whole bytes per second.
+    """Format the rates of one sentence for people, with enough digits to distinguish rates that differ after rounding
+    to whole bytes per second.
 
     >>> human_rates(10_000_000, 12_345_678), human_rates(10_000_000, 10_000_400)
     (('10 MB/s', '12.3 MB/s'), ('10 MB/s', '10.0004 MB/s'))

@@ -39,7 +39,9 @@ class QuotaKey:
     entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
     """The parts of entities that can have the key."""
     counts: str
-    """The quantity that the limit counts per second. If `simulated` is set, simulated requests have this field."""
+    """The quantity that the limit counts per second. If `simulated` is set, this is also the name of a field of a
+    simulated request and of a column of a trace.
+    """
     bits: int | None = None
     """If set, a limit is a whole number up to 2^bits - 1."""
     unit: str

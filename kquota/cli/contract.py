@@ -90,7 +90,7 @@ def worded(error: KquotaError) -> str:
 
 
 def without_retry(error: KquotaError) -> str:
-    """Return the message of an error like `worded`, for a command that repeats its work itself, so without `Retry`."""
+    """Return the message of an error like `worded`, but without `Retry`, for a command that repeats its work itself."""
     return "".join(_worded(part) for part in error.args if not isinstance(part, Retry))
 
 

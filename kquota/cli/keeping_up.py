@@ -126,8 +126,9 @@ def throttle_needed(judged: Pace | Waves) -> str:
 
 
 def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
-    """Return five rates of a move that copies something, as text: the throttle of the move, the throttle that it needs,
-    and at the bottleneck the writes, the follower traffic and the rate that is left for copies.
+    """Return five rates of a move that copies something, as text. The first two are the throttle of the move and the
+    throttle that it needs. The others are rates at the bottleneck: the writes, the follower traffic, and the rate that
+    is left for copies.
 
     Rates that differ by a whole byte have different texts.
     """

@@ -29,7 +29,7 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """Return the runs without their settings on these brokers, in the given order. Print a warning for each setting
+    """Return the runs, in the given order, without their settings on these brokers. Print a warning for each setting
     that is left out.
 
     Raises Refused for a broker that is alive, and Unreachable if the cluster does not answer.

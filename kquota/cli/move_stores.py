@@ -49,7 +49,7 @@ class Hold:
     take_over: bool = False
     """If True, the command takes the lock even from a holder that may be alive."""
     cautious: bool = False
-    """The same as `Choice.cautious`."""
+    """If True, the command must not miss a run in ZooKeeper, because it removes settings that no run needs."""
     later: bool = False
     """If True, the command first only reads. It takes the lock with `Stage.hold` if it has to write."""
 
@@ -58,8 +58,9 @@ class Hold:
 class _MoveStores:
     """The stores of a move, and their shared connection. `wire` is None over ZooKeeper.
 
-    `cluster` is also the store of the configs, so that both use the same broker. `fence` adds the lock in ZooKeeper to
-    the lock of the record. It is None unless kquota works through ZooKeeper and the shared record is a topic.
+    `cluster` is the store of the moves and of the configs, so that kquota reads both from the same broker. `fence` adds
+    the lock in ZooKeeper to the lock of the record. It is None unless kquota works through ZooKeeper and the shared
+    record is a topic.
     """
 
     cluster: WireMoves | ZooKeeperMoves

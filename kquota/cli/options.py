@@ -16,7 +16,7 @@ from kquota.measure import duration
 from kquota.terms import LONGEST_TEXT
 
 ELECTION_BATCH: Final = 50
-"""The default number of partitions in one preferred leader election after a move."""
+"""The default for the maximum number of partitions in one batch of preferred leader elections after a move."""
 
 
 class WritingOptions:

@@ -40,8 +40,8 @@ def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | N
     """Return `prepared` with the expected time in the record of a new run, or the rate change in the record of a
     continued run.
 
-    If no run is started, return `prepared` unchanged. `expected` is as for `keep_start`. `reason` is the reason for the
-    rate change.
+    If there is no run to start or continue, return `prepared` unchanged. `expected` is as for `keep_start`. `reason` is
+    the reason for the rate change.
     """
     run, known, now = prepared.run, prepared.known, stage.clock.now()
     if run is None:

@@ -31,7 +31,7 @@ def throttle(text: str, option: str) -> ByteRate:
 def warn_if_low(given: str, text: str, rate: float, what: str) -> None:
     """Warn if `rate`, in bytes per second, is probably too low.
 
-    `text` is the rate as typed, and `given` is the same text after the name of its option or key. `what` is the word
+    `text` is the rate as typed. `given` is the name of its option or key, followed by the same text. `what` is the word
     for the rate in the warning.
     """
     bare = text.strip()

@@ -174,7 +174,9 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
 
 UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
-"""Reads the quota metrics of all brokers once."""
+"""Reads the quota metrics of all brokers once. The list has an Unreachable for each exporter, or for the Prometheus
+server, that gives no valid answer.
+"""
 
 
 def usage_reader(metrics: str | None, prometheus: str | None) -> UsageReader:
@@ -201,9 +203,9 @@ def usage_history(
     """Write the metrics of a Prometheus server as usage snapshots. `times` are the first time, the last time and the
     step.
 
-    Return the number of rows. Raises Invalid for an invalid URL, if the server lists a broker twice, and if the folder
-    cannot be created. Raises Unreachable if the server gives no valid answer, and Refused if a snapshot exists or
-    cannot be written.
+    Return the number of rows. Raises Invalid for an invalid URL, if the server lists a broker twice, and if a folder
+    cannot be created or read. Raises Unreachable if the server gives no valid answer, and Refused if a snapshot exists
+    or cannot be written.
     """
     from kquota.stores.metrics import prometheus as server
     from kquota.stores.state import usage_files
@@ -327,7 +329,7 @@ def elections(at: Where) -> Iterator[Elections]:
 def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """Open the shared record of a cluster, to create, read or delete the record.
 
-    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for --record none, and the errors of
+    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for `--record none`, and the errors of
     `where`, `wire` and `znodes`.
     """
     from kquota.stores.record import choose

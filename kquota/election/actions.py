@@ -25,8 +25,8 @@ class BatchRules:
     pause: float = 0.0
     """The time to wait after each batch except the last, before the cluster is checked."""
     settle: float = 60.0
-    """The time after each batch except the last in which the cluster must become as healthy as before the first batch,
-    and show the new leaders.
+    """The maximum time after each `pause` until the cluster is as healthy as before the first batch, and shows the new
+    leaders.
     """
     request_seconds: float = 60.0
     """The timeout of one request."""
@@ -39,7 +39,7 @@ class ElectionResults:
     outcomes: dict[TopicPartition, Failure | None] = field(default_factory=dict)
     """None for each partition whose leader was elected, otherwise the failure."""
     unknown: tuple[TopicPartition, ...] = ()
-    """The partitions of a request without an answer."""
+    """The partitions of a request whose result is unknown, for example because no answer came."""
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
     """The partitions of a request that the brokers refused as a whole, with the reason."""
     left: list[TopicPartition] = field(default_factory=list)
@@ -54,7 +54,7 @@ class ElectionResults:
 
     @property
     def not_needed(self) -> list[TopicPartition]:
-        """The partitions that already had a valid leader."""
+        """The partitions that did not need an election of the requested type."""
         return [name for name, failure in self.outcomes.items() if failure and failure.code == NOT_NEEDED]
 
     @property
@@ -75,9 +75,10 @@ def elect(
 ) -> None:
     """Elect leaders batch by batch. `results` is updated after each batch, so it is also correct after an error.
 
-    `partitions` is the state before the elections. No further batch is sent if the cluster stays less healthy than in
-    this state, or does not show the new leaders, for `rules.settle` seconds after a batch. `on_batch` receives the
-    number of finished batches and the number of all batches. Raises Unreachable and Refused as the port does.
+    `partitions` is the state before the elections. After each batch and `rules.pause`, the cluster has `rules.settle`
+    seconds to become as healthy as in this state and to show the new leaders. Otherwise, no further batch is sent.
+    `on_batch` receives the number of finished batches and the number of all batches. Raises Unreachable and Refused as
+    the port does.
     """
     todo = list(batches(names, partitions, rules.size))
     results.left = [name for batch in todo for name in batch]

@@ -113,7 +113,7 @@ def carry_out(
 ) -> list[TopicOutcome]:
     """Send the mutations, repeat rejected ones, and return the outcome of every topic.
 
-    The work ends when every topic is accepted or has failed. It also ends if a request gets no answer or, without
+    The work ends when every topic has a final result. It also ends if a request gets no answer or, without
     `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
     `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. If the last answer rejected topics,
     or if kquota held topics back because of the quota, each remaining topic has a QuotaViolatedException. Source:
@@ -155,7 +155,7 @@ def _sent(
     batch: Sequence[Mutation],
     give_up: float,
 ) -> bool:
-    """Return False if no answer came. The caller must then send nothing more."""
+    """Send a batch and record its results. Return False if no answer came. The caller must then send nothing more."""
     doing.in_flight, doing.sent = tuple(batch), doing.sent + len(batch)
     try:
         answer = topics.send(batch, min(MUTATION_TIMEOUT, max(1.0, give_up - clock.monotonic())))

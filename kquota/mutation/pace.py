@@ -2,7 +2,7 @@
 (KIP-599), and kquota does not know its level.
 
 Only a rejection reveals the level: after its throttle time, the bucket has 0 tokens. The mutations that are accepted
-between two such moments give this client's rate. The rate is below the quota if other clients share the bucket.
+between two moments at 0 tokens give this client's rate. The rate is below the quota if other clients share the bucket.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MOST_MUTATIONS: Final = 2_000
 writes at most 10,000 records for a request.
 """
 _PERIOD: Final = 1.0
-"""If the time of the next topic is less than this many seconds, kquota waits this many seconds longer, so that one
-request can contain several topics. The time of a topic is the number of its mutations divided by the rate. kquota does
-not wait longer for the last topic, or if other clients share the bucket.
+"""The time of a topic is the number of its mutations divided by the rate. If the time of the next topic is less than
+this many seconds, kquota waits this many seconds longer, so that one request can contain several topics. There is no
+longer wait for the last topic, or if other clients share the bucket.
 """
 BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """The size of a full bucket, in seconds of its rate, with Kafka's defaults of `controller.quota.window.num` and
@@ -51,16 +51,16 @@ _ALONE: Final = 0.8
 to response times.
 """
 _PACED: Final = 0.95
-"""Like `_ALONE`, for a client that knows the quota and is not known to share it. This client keeps to the rate, so a
-rejection points to other clients.
+"""Like `_ALONE`, for a client that knows the quota and is not known to share the bucket. This client keeps to the rate,
+so a rejection points to other clients.
 """
 _MEMORY: Final = 60.0
 """A client counts its past share of the bucket over about this many seconds, because older use must not affect the
 current order of clients.
 """
 _BEHIND: Final = 40.0
-"""A client that had the whole bucket waits for the time of this many topics, so that other clients go first.
-`_MOST_BEHIND` limits this wait. The time of a topic is the number of its mutations divided by the rate.
+"""A client that had the whole bucket waits for the time of this many topics (see `_PERIOD`), so that other clients go
+first. `_MOST_BEHIND` limits this wait.
 """
 _MOST_BEHIND: Final = 0.5
 """The maximum of the mean wait from `_BEHIND`, as a fraction of the time in which a bucket fills. Longer waits would
@@ -87,8 +87,8 @@ _WAIT_AT_UNKNOWN_RATE: Final = 0.05
 that were rejected at the same time.
 """
 _PRICES_NEEDED: Final = 4
-"""Until this many prices are known, a client that shares an unknown quota adds a topic to each request, because the
-rejection of the last topic reveals the price of the topics before it. The price is the throttle time of one mutation.
+"""The price is the throttle time of one mutation. Until this many prices are known, a client that shares an unknown
+quota adds a topic to each request. The rejection of the last topic then reveals the price of the topics before it.
 """
 
 

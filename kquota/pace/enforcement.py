@@ -18,8 +18,8 @@ QUICK_SECONDS: Final = 0.3
 joining the ISR.
 """
 START_SECONDS: Final = 1.5
-"""The seconds for the start, the pause after the bytes that the throttle does not delay, the last fetch, and joining
-the ISR.
+"""The seconds of a delayed move in addition to its copying: the start, the pause after the bytes that the throttle does
+not delay, the last fetch, and joining the ISR.
 """
 TURNOVER_SECONDS: Final = 1.6
 """A move loses up to this many seconds while the second quota window replaces the first, because the first one began
@@ -75,7 +75,8 @@ class Enforcement:
         return self.window / (self.window + self.fetch_wait)
 
     def seconds(self, copying: float) -> float:
-        """Return the seconds of a move whose copies take `copying` seconds, with its start, its end and the turnover.
+        """Return the seconds of a whole move, with its start, its end and the turnover of the window
+        (`TURNOVER_SECONDS`).
 
         `copying` is the time of the bytes that do not pass at once, so 0 means that all bytes pass at once.
         """

@@ -19,8 +19,8 @@ Port: TypeAlias = Hashable
 MOST_STREAMS: Final = 400
 """kquota simulates at most this many streams, because the cost grows with the square of their number.
 
-With more streams, a lower bound is close enough, because the busiest port rarely waits for another port: already
-with 200 streams, less than 1% of the time.
+With more streams, a lower bound is close enough, because the busiest port rarely waits for another port. Even with only
+200 streams, it waits less than 1% of the time.
 """
 
 

@@ -1,4 +1,5 @@
-"""KIP-73's arithmetic of a move.
+"""KIP-73's arithmetic of a move. T is the throttle, IN the highest write rate of one broker, N the rate of a NIC, and R
+the replication factor.
 
 - The estimate, MoveTime. It ignores the load of individual brokers.
 - The window for a throttle, IN < T < N - IN/R (Q&A 4), within the limits of the operator.
@@ -42,9 +43,10 @@ class MoveTime:
 
     @property
     def in_below_throttle(self) -> bool | None:
-        """KIP-73's condition IN < T (Q&A 4). It is an approximation, because IN covers all partitions of a broker.
+        """KIP-73's condition IN < T (Q&A 4), or None if IN is unknown. It is an approximation, because IN covers all
+        partitions of a broker.
 
-        `Share.finishes` is the condition for the copies themselves. None if IN is unknown.
+        `Share.finishes` is the condition for the copies themselves.
         """
         return None if self.max_bytes_in is None else self.max_bytes_in < self.replication_quota
 
@@ -122,7 +124,8 @@ class Window:
 
 
 def network_bound(network: float, bytes_in: float | None, replication_factor: int) -> float | None:
-    """N - IN/R: clients need the rest of the network after all leaders have moved. None if IN is unknown.
+    """Return N - IN/R, an upper bound of the throttle, or None if IN is unknown. Clients need the rest of the network
+    after all leaders have moved.
 
     All rates are in bytes per second. A negative result means that the network is full even without a move. Source:
     KIP-73, Q&A 4.

@@ -209,9 +209,9 @@ def _written(known: _GroupPartitions, now: Mapping[TopicPartition, GroupOffsets]
 
 
 def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
-    """Return the sums over the partitions of a group that have at least two commits, or None if the reading at the time
-    `at` has no commit in any of them. Partitions whose commits cover less than `LEAST_SECONDS` count only if there are
-    no others.
+    """Return the sums over the partitions of a group that have at least two commits. The result is None if the reading
+    at the time `at` has no commit in any of these partitions. Partitions whose commits cover less than `LEAST_SECONDS`
+    count only if there are no others.
     """
     several = [one.commits for one in partitions.values() if len(one.commits) > 1]
     if not any(commits[-1].at == at for commits in several):

@@ -42,8 +42,8 @@ BASELINE_SECONDS: Final = 20.0
 CAUTIOUS_TIMES: Final = 6
 CAUTION: Final = 0.9
 CAUTIOUS_STEP: Final = 0.05
-"""The rules for a throttle of at least `CAUTION` x the last throttle that was too high. Before an
-increase, `calm` must then last `CAUTIOUS_TIMES` x as many seconds as usual. The increase is `CAUTIOUS_STEP` x the
+"""The rules for a throttle of at least `CAUTION` x the last throttle that was too high. Before an increase,
+`Protection.calm` must then reach `CAUTIOUS_TIMES` x as many seconds as usual. The increase is `CAUTIOUS_STEP` x the
 throttle that was too high.
 """
 STEPS: Final = 20
@@ -65,7 +65,9 @@ LEAST_DECREASE: Final = 0.85
 because the latency grows faster than the throttle where a network is nearly full.
 """
 RELIEF_SHARE: Final = 2 / 3
-"""The minimum time between two decreases, as a share of `settling`, because the first one needs time to take effect."""
+"""The minimum time between two decreases, as a share of `Protection.settling`, because the first one needs time to take
+effect.
+"""
 
 
 class Pressure(enum.Enum):
@@ -128,7 +130,7 @@ class ProtectionStep:
     unreported: str | None = None
     """The reason why metrics are unknown, if `pressure` is `UNKNOWN` because of them. Otherwise None."""
     excused: tuple[GrowingLag, ...] = ()
-    """The lags that grow even under the lowest throttle. The groups of these lags no longer count."""
+    """The lags that grow even under the lowest throttle. Each of them counts again only after its group has kept up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +145,11 @@ class Protection:
     rate: ByteRate
     """The throttle that is set. It may differ from the rate of the last step."""
     max_latency: float | None = None
-    """The highest latency that the operator allows. None: the limits follow from the baseline."""
+    """The highest latency that the operator allows. If it is None, the limits follow from the baseline."""
     measures: bool = True
     """False if no baseline is measured."""
     settling: float = AS_SHIPPED.window + SETTING_SECONDS
-    """The time until a throttle has its whole effect, and the minimum time without a high latency before an increase.
+    """The time until a throttle has its whole effect, and the minimum of `calm` before an increase.
 
     A slow window can count as a short burst of a client only if the previous window with harm was longer ago than this.
     """

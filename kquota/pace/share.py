@@ -160,8 +160,8 @@ class Pace:
         """The side that the move waits for. None if nothing moves.
 
         If sides can never finish, it is the one whose throttle is furthest below `needed`. Otherwise, it is the slower
-        side of the last copies. If a rate is unknown, it is the side with the largest `least_seconds`. Of equal sides,
-        it is the first one in `shares`.
+        side of the last copies. If a rate is unknown, it is the side with the largest `least_seconds`. If several sides
+        are equal, it is the first one in `shares`.
         """
         if not self.shares:
             return None

@@ -95,7 +95,7 @@ class Waves:
 
     @property
     def followed(self) -> bool | None:
-        """False if the time of any wave is only a lower bound. None if any wave has no expected time."""
+        """None if any wave has no expected time. Otherwise, False if the time of any wave is only a lower bound."""
         found = {pace.followed for _, pace in self.each}
         return None if None in found else all(found)
 

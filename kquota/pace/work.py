@@ -106,8 +106,8 @@ class Allotment:
 def allotment(rate: float, led: Led) -> Allotment:
     """Divide `rate`, in bytes per second, among the partitions that a broker leads. The parts add up to `rate`.
 
-    If the rates of all partitions are known and not all 0, these rates set the proportions: they show which partitions
-    are usually busy, and `rate` shows how busy they are now. Otherwise, the sizes set the proportions. If all
+    If the rates of all partitions are known and not all 0, these rates set the proportions, because they show which
+    partitions are usually busy. `rate` shows how busy they are now. Otherwise, the sizes set the proportions. If all
     partitions are empty, each gets the same rate.
     """
     if led.writes:

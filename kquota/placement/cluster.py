@@ -108,9 +108,9 @@ def cluster(
     On such a broker, only replicas count as used, at their full size even if a running move still copies them.
 
     The size of a partition is the size of its leader's log, because followers may lag. If the leader's log is unknown,
-    the largest log of the replicas counts, or else the largest log on other brokers, because the partition may have
-    moved since a stored snapshot. If `log_dirs` come from the stored snapshot of a history, the cordons come
-    from the `live` log dirs, because stored snapshots do not contain cordons.
+    the largest log of the replicas counts. If no replica's log is known, the largest log on other brokers counts,
+    because the partition may have moved since a stored snapshot. If `log_dirs` come from the stored snapshot of a
+    history, the cordons come from the `live` log dirs, because stored snapshots do not contain cordons.
     """
     log_dirs = list(log_dirs)
     cordoned = {found.broker: found for found in cordons(live or log_dirs)}

@@ -89,7 +89,8 @@ class PlacementDraft:
         return len({self.racks[broker] for broker in replicas if broker in self.racks})
 
     def fits(self, p: int, broker: BrokerId) -> bool:
-        """Return True if the broker has room for a replica of `p` besides all its current replicas.
+        """Return True if the broker has room for a replica of `p` besides its current replicas, the copies of running
+        moves and the other copies of this draft.
 
         The result is also True if the broker holds the partition now, if its disk is unknown, or if the size is 0.
         """
@@ -134,7 +135,7 @@ class PlacementDraft:
 
     def move(self, p: int, source: BrokerId, destination: BrokerId, why: Why) -> None:
         """Move a replica of partition `p` to another broker, at the same position. A replica that is itself new keeps
-        its recorded goal, otherwise the goal is `why`.
+        its recorded goal. Otherwise, the goal is `why`.
         """
         replicas = self.replicas[p]
         replicas[replicas.index(source)] = destination
@@ -221,5 +222,7 @@ def _new_disk(cluster: ClusterLayout, broker: BrokerId) -> Disk | None:
 
 
 def _room(disk: Disk | None, limit: Fraction) -> int | None:
-    """The result is negative if the disk is already fuller than `limit`."""
+    """Return the bytes that the disk can still receive, or None if the disk is unknown. The result is negative if the
+    disk, with its pending bytes, is fuller than `limit`.
+    """
     return None if disk is None else int(disk.total * limit) - disk.used - disk.pending

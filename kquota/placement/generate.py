@@ -38,7 +38,7 @@ def proposal(
     partitions: Mapping[TopicPartition, PartitionReplicas], racks: Mapping[BrokerId, str | None], seed: int
 ) -> Proposal:
     """Return a proposal for `partitions`, with replicas on the brokers of `racks`. `partitions` has all partitions of
-    each of its topics. In ZooKeeper, numbers may be missing between them.
+    each of its topics. In ZooKeeper, the partition numbers of a topic may have gaps.
 
     The proposed replicas do not depend on the brokers of the current replicas. A topic gets the replication factor of
     its first partition (Kafka: of an arbitrary one). A moving partition counts with its target replicas. The same seed,

@@ -28,7 +28,7 @@ class Goal:
     drain: frozenset[BrokerId] = frozenset()
     add: frozenset[BrokerId] = frozenset()
     replication_factor: int | None = None
-    """None changes no replication factor."""
+    """None leaves all replication factors unchanged."""
     repair_racks: bool = False
     balance: bool = False
     tolerance: Fraction = TOLERANCE

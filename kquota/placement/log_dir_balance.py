@@ -240,7 +240,9 @@ def _disk(log_dir: LogDir, pending: int = 0) -> Disk | None:
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
-    """Log dirs with the same total and usable bytes divide the room equally, because they may share one volume."""
+    """Return the room of each log dir. Log dirs with the same total and usable bytes divide it equally, because they
+    may share one volume.
+    """
     sharing = Counter(log_dir.volume for log_dir in dirs)
     return {place: None if room is None else room // sharing[dirs[place].volume] for place, room in rooms.items()}
 
@@ -277,7 +279,9 @@ def _capacity(load: int, room: int | None) -> int | None:
 
 
 def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], tolerance: Fraction) -> BalanceBand:
-    """A log dir that is too small to reach the band is left out of the mean, with the bytes that it can hold."""
+    """Return the band. Its mean leaves out each log dir that is too small to reach the band, and the bytes that this
+    log dir can hold.
+    """
     full: set[BrokerId] = set()
     while True:
         mean = Fraction(sum(loads.values()) - sum(capacities[place] or 0 for place in full), len(loads) - len(full))

@@ -22,9 +22,9 @@ class Forced:
     bytes: int
     """The total bytes of the new replicas."""
     most: dict[BrokerId, int]
-    """The bytes of each broker, including all replicas that the planner could remove."""
+    """The most bytes that each broker can keep: including all replicas that the planner could remove."""
     fewest: dict[BrokerId, int]
-    """The bytes of each broker, without any replica that the planner could remove."""
+    """The fewest bytes that each broker can keep: without any replica that the planner could remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

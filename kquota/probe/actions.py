@@ -64,8 +64,8 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
 def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
     """Create the topics. While a mutation quota rejects topics, wait and try again.
 
-    Raises Refused if the cluster does not allow a topic or the quota still rejects one after `SECONDS`, Unknown if it
-    is unknown whether a topic was created, and Unreachable without an active controller.
+    Raises Refused if the cluster does not allow a topic, or if the quota still rejects one after `SECONDS`. Raises
+    Unknown if it is unknown whether a topic was created, and Unreachable without an active controller.
     """
     outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
     for one in outcomes:

@@ -65,10 +65,10 @@ def probe(
     Leftover topics of older probes are removed first. The scratch topics are removed at the end, even after an
     interrupt. `on_progress` receives the elapsed seconds.
 
-    Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`), for a dead
-    broker, for a quota that is not a valid rate, and if brokers reject a request. Raises Invalid for invalid arguments
-    and for an unsupported login. Raises Unknown if a broker does not show the topic in time, and Incomplete if a topic
-    could not be removed. Raises Unreachable if the cluster does not answer.
+    Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`) and for a dead
+    broker. Also raises Refused for a quota that is not a valid rate, and if brokers reject a request. Raises Invalid
+    for invalid arguments and for an unsupported login. Raises Unknown if a broker does not show the topic in time, and
+    Incomplete if a topic could not be removed. Raises Unreachable if the cluster does not answer.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")

@@ -158,8 +158,8 @@ def _held(size: int, steps: Sequence[Step]) -> Held:
 def suggested(found: Sequence[Held]) -> float | None:
     """Return the `controller_mutation_rate` for all clients together, or None if there is no suggestion.
 
-    The result is the lowest rate in `found`, less a reserve, rounded down to two significant figures. It is None if not
-    even the lowest rung held for one of the sizes, or if nothing was measured.
+    The result is the lowest rate in `found`, less a reserve, rounded down to two significant figures. It is None if
+    for any size not even the lowest rung held, or if nothing was measured.
     """
     rates = [one.rate for one in found]
     if not rates or None in rates:

@@ -115,8 +115,8 @@ class Load:
     def longest(self) -> float:
         """The maximum duration in seconds.
 
-        A load that creates topics waits for the first rejection, for `lasting` seconds under a quota and for `seconds`
-        without one. It then measures for `seconds`.
+        A load that creates topics waits for the first rejection: at most `lasting` seconds under a quota, and at most
+        `seconds` without one. After a rejection, it measures for `seconds`.
         """
         if self.kind is not Kind.CREATE_TOPICS:
             return self.lasting

@@ -23,8 +23,8 @@ from kquota.probe.verdict import Reading, throttles
 class Tally:
     """A count of accepted mutations. A rejection shows when the bucket will have 0 tokens.
 
-    Between two such moments, the bucket receives tokens at exactly the rate of the quota, so its initial level does not
-    matter. Times are in seconds of a monotonic clock.
+    Between two moments at 0 tokens, the bucket receives tokens at exactly the rate of the quota, so its initial level
+    does not matter. Times are in seconds of a monotonic clock.
     """
 
     admitted: int = 0
@@ -40,7 +40,7 @@ class Tally:
         self.zeros.append((now + throttle_ms / 1_000, self.admitted))
 
     def reading(self, began: float, now: float) -> Reading:
-        """Return the reading between the first and the last moment with an empty bucket. Without two such moments, the
+        """Return the reading between the first and the last moment at 0 tokens. Without two such moments, the
         reading covers the whole time.
         """
         start, end = (began, 0), (now, self.admitted)

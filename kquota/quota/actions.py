@@ -30,8 +30,8 @@ def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Ent
 
 
 def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, ...]:
-    """Return a warning if the change sets keys that older brokers ignore, and the brokers' release is unknown.
-    Otherwise, return an empty tuple.
+    """Return a tuple with one warning if the change sets keys that older brokers ignore, and the brokers' release is
+    unknown. Otherwise, return an empty tuple.
 
     Raises Refused if the brokers are known to be too old for a key that the change sets.
     """

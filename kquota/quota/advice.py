@@ -139,8 +139,8 @@ def rounded_up(value: float, *, whole: bool) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTotal:
-    """The sums of one key: the use of all clients at their percentiles (`used`), and their proposed limits, with the
-    capacity. `used` is the expected use with the future number of brokers.
+    """The sums of one key over all clients, and the capacity. `used` is the sum of their percentiles, as expected with
+    the future number of brokers. `limits` is the sum of their proposed limits.
 
     The sums assume that all clients reach their values at the same time on one broker, or for
     `controller_mutation_rate` in the cluster. The capacity is None if it is unknown.

@@ -117,7 +117,9 @@ class Document:
 
     limits: Mapping[Entity, Limits]
     owns: Scope | None = None
-    """The entities that may be pruned. None if the document does not state them, so that none may be pruned."""
+    """The entities that may be pruned. None if the document does not state them. In this case, no entity may be
+    pruned.
+    """
     protect: Scope = NOBODY
     """The entities that never change."""
     throttles: Throttles = field(default_factory=dict)

@@ -253,8 +253,8 @@ def text(document: Document) -> str:
 
 
 def as_json(document: Document) -> str:
-    """Return the document as JSON with the same keys. `read` also accepts it if no limit is `unfit`. Limits are numbers
-    in Kafka's units, or text for NaN and infinity.
+    """Return the document as JSON, with the same keys as the YAML of `text`. `read` also accepts it if no limit is
+    `unfit`. Limits are numbers in Kafka's units, or text for NaN and infinity.
     """
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:

@@ -135,8 +135,8 @@ class Applicability:
 def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicability:
     """Return whether the quota of this entity can apply to any client.
 
-    One test client is enough: an entity that takes precedence for a client whose other names have no quota takes
-    precedence for every client that `entity` covers and that sends a client-id.
+    One test client is enough. It has the names of `entity`, and otherwise names that have no quota. An entity that
+    takes precedence for this client takes precedence for every client that `entity` covers and that sends a client-id.
     """
     client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
     first = winner(rungs(quotas, client, key))
@@ -147,8 +147,8 @@ def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicabi
 
 
 def exceptions(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities that take precedence for some names of a client whose user or client-id is unknown (None), in
-    display order.
+    """Return the entities, in display order, that limit the client if its unknown (None) user or client-id has a
+    certain name. For all other names, the winner of `rungs`, if any, limits the client.
     """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level

@@ -20,7 +20,8 @@ def write(document: Document) -> ForeignText:
     """Return the document that `rpk cluster quotas import` reads. Everything that it cannot restore is in `losses`.
 
     `rpk cluster quotas describe` prints a default entity as `<default>`, but `import` reads this as a name (import.go).
-    It would set the limits for a user or client-id `<default>`, and remove those of the default without showing it.
+    The import would set the limits for a user or client-id that is named `<default>`. It would also remove the limits
+    of the default entity, and would not show this.
     """
     held, losses = divided(document, _wrong)
     lines = ["quotas:" if held else "quotas: []"]

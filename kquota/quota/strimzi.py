@@ -41,7 +41,8 @@ _TLS: Final = ("tls", "tls-external")
 
 
 def write(document: Document) -> ForeignText:
-    """Return one KafkaUser for each user whose quotas a KafkaUser can hold. All other entities are in `losses`.
+    """Return one KafkaUser for each user whose quotas a KafkaUser can hold. Everything else in the document is in
+    `losses`.
 
     No KafkaUser has `authorization`. A KafkaUser has `authentication` only if the user name begins with `CN=`.
     """

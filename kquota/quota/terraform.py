@@ -28,7 +28,7 @@ _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"
 
 def write(document: Document) -> ForeignText:
     """Return a resource and an `import` block for each entity that the provider can hold, in the format of
-    `terraform fmt`. The labels of the resources are unique. All other entities are in `losses`.
+    `terraform fmt`. The labels of the resources are unique. Everything else in the document is in `losses`.
     """
     held, losses = divided(document, _wrong)
     labels: dict[str, int] = {}

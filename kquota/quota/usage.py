@@ -29,8 +29,8 @@ _FIRST_SECONDS: Final = FULL_SAMPLES_MS // 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaBucket:
-    """A bucket of a quota key. The tags of a broker's metric identify its client: a user, a client-id, or both. An
-    absent tag is None.
+    """A bucket of a quota key. The tags of a broker's metric for the bucket identify the client: a user, a client-id,
+    or both. An absent tag is None.
     """
 
     key: str

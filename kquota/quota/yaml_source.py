@@ -17,7 +17,7 @@ import yaml
 from kquota.errors import Invalid
 
 LARGEST: Final = 16 * 2**20
-"""The maximum number of characters in a document. 10,000 entities need less than a tenth of this number."""
+"""The maximum number of characters in a file. A file with 10,000 entities has less than a tenth of this number."""
 
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
@@ -50,8 +50,8 @@ class YamlNode:
 
 
 def _joined(text: str) -> str:
-    """Replace each pair of JSON escapes that represents one character above U+FFFF with that character, because YAML
-    refuses these pairs.
+    """In a JSON document, replace each pair of escapes that represents one character above U+FFFF with that character,
+    because YAML refuses these pairs. Any other text is returned unchanged.
     """
     if not _PAIR.search(text):
         return text

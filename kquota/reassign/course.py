@@ -94,7 +94,8 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        At most `MOST_CHANGES` changes are kept, always with the first one and the newest half of this number.
+        At most `MOST_CHANGES` changes are kept. The first change and the newest `MOST_CHANGES // 2` changes are always
+        kept.
         """
         if change.before == change.rate:
             return self

@@ -50,7 +50,9 @@ def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 
 
 def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
-    """Return whether a partition has no leader, and `broker` has its only replica that may be in sync."""
+    """Return whether a partition has no leader, a replica on `broker`, and no replica on another broker that is known
+    to be in sync.
+    """
     now = found.partitions.get(name)
     return now is not None and now.leader is None and broker in now.replicas and set(now.isr) <= {broker}
 
@@ -94,8 +96,9 @@ def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
 
 
 def check_overridden(moving: Sequence[Move], found: Snapshot, known: Run | None) -> None:
-    """Raise Refused for a partition that is already moving to another target, unless `known`, the open run of this
-    plan, has that target in its plan or its rollback plan.
+    """Raise Refused for a partition that is already moving to another target.
+
+    `known` is the open run of this plan. A target in its plan or its rollback plan is not refused.
     """
     for move in moving:
         now = found.partitions[move.partition]
@@ -178,8 +181,8 @@ def check_return(
 def required_in_sync(now: PartitionReplicas, minimum: int) -> int:
     """Return how many replicas must be in sync: `minimum` (`min.insync.replicas`), but at least 1.
 
-    The result is at most the number of replicas before a move, because a partition has lost no replica if all of them
-    are in sync.
+    The result is at most the number of replicas before a move, because a partition has lost no replica if all its
+    replicas are in sync.
     """
     return max(1, min(minimum, len(now.before)))
 

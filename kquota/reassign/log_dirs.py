@@ -228,8 +228,8 @@ def _progress(state: LogDirState, *, moving: bool, held: bool) -> Progress:
 def must_have_brokers(plan: Plan) -> None:
     """Raise Invalid, in the words of Kafka 2.8, for a plan with log dirs. Call this if kquota uses only ZooKeeper.
 
-    Without a connection to the brokers, kquota cannot check, move or verify log dirs, so a replica could end in a log
-    dir that the plan does not allow.
+    Without a connection to the brokers, kquota cannot check, move or verify log dirs. A replica could therefore end in
+    a log dir that the plan does not name for it.
     """
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))

@@ -121,15 +121,15 @@ class MoveCluster(Protocol):
 
         The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
         was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
-        cancellation over ZooKeeper, because Kafka accepts cancellations only through the Admin API (KIP-455).
+        cancellation over ZooKeeper, because Kafka accepts cancellations only through the Admin API.
         """
 
 
 class Runs(Protocol):
     """The record of runs on one cluster. A write must survive a power failure once its method has returned.
 
-    If the record is shared, each read and write may raise Unreachable if the record does not answer, and Busy if
-    another process has taken over the lock.
+    Each read and write of a shared record may raise Unreachable if the record does not answer, and Busy if another
+    process has taken over the lock.
     """
 
     @property

@@ -63,7 +63,7 @@ class Prepared:
     known: Run | None
     """The open run of this plan, or None."""
     run: Run | None
-    """The run to record, or None if there is nothing to do."""
+    """The run to record, or None if every replica is in place."""
     turned: bool = False
     """True if `known` was being undone and now moves to its plan again. kquota must record this even if nothing moves.
     """
@@ -161,8 +161,10 @@ def prepare_again(
 
 
 def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
-    """Read snapshots until two successive ones show the same replicas, because these become the rollback plan, and a
-    broker may show old and new replicas together right after a move. `found` was read at `began`.
+    """Read snapshots until two successive ones show the same replicas, and return the last one. If the cluster never
+    shows stale replicas, return `found`, which was read at `began`.
+
+    These replicas become the rollback plan, but right after a move, a broker may show old and new replicas together.
     """
     if not cluster.stale_seconds:
         return found

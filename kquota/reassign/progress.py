@@ -51,8 +51,10 @@ def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | Non
 def led_by_others(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], alive: Collection[BrokerId]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that have their planned replicas, but are not led by the first of them (the preferred
-    leader), although it is in sync and its broker is alive.
+    """Return the partitions that have their planned replicas, but are not led by the first planned replica (the
+    preferred leader).
+
+    A partition is left out if its preferred leader is out of sync, or if the broker of its preferred leader is dead.
     """
     return tuple(
         name

@@ -15,8 +15,8 @@ from kquota.reassign.verification import Verification, verify
 
 
 class RunState(enum.Enum):
-    """The state of an open run, according to the cluster and its record. An operator sees `ABORTING` for every state of
-    an undo.
+    """The state of an open run, according to the cluster and the record of the run. The function `state` never returns
+    `ABORTING`, which an operator sees for every state of an undo.
     """
 
     NOT_SUBMITTED = "begun, not submitted"

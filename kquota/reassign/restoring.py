@@ -132,7 +132,10 @@ def repeat_changes(run: Run, now: Mapping[Setting, str | None], others: Sequence
 
 
 def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bool:
-    """Return whether `now` shows none of the values that only this run set. They may become visible later."""
+    """Return whether values that only this run set may become visible after the reading `now`.
+
+    A list then shows none of these entries and no `*`. A rate then still has its prior value.
+    """
     if not taken.setting.is_list:
         return not others and now == taken.prior and now not in taken.ours
     only = set(taken.ours) - {entry for other in others for entry in other.ours}
@@ -248,10 +251,10 @@ def unrecorded_removals(
 ) -> tuple[Change, ...]:
     """Return the changes that remove list entries which can only have been set for the given moves of one plan.
 
-    A move of partition p from replicas S to T leaves entries `p:b` (KIP-73): on the leader list for every b of S, and
-    on the follower list for every b of T - S. `done` has T for each partition whose move ended as planned. The entries
-    of p belong to the move if followers and leaders are disjoint and not empty, the followers are in T, and all other
-    brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both lists, so it never
+    A move of partition p from replicas S to T leaves entries `p:b` (KIP-73). The leader list has one for every b of S,
+    and the follower list has one for every b of T - S. `done` has T for each partition whose move ended as planned. The
+    entries of p belong to the move if followers and leaders are disjoint and not empty, the followers are in T, and all
+    other brokers of T are leaders. A throttle of whole topics has `*` or the same replicas on both lists, so it never
     matches.
 
     For a `cancelled` move, S is also known, and the entries must be exactly those of this move. Other entries stay set,

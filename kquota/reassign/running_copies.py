@@ -47,7 +47,10 @@ def running_copies(
 
 
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
-    """`known` is false if the replica was not found, and its broker did not report all its log dirs."""
+    """Return the copy of the new replica `own` from `leader`. None means that the replica was not found.
+
+    `known` is false if `own` was not found, and its broker did not report all its log dirs.
+    """
     if not known:
         return RunningCopy(copied=None, left=None)
     copied = 0 if own is None else own.size

@@ -87,12 +87,12 @@ def read(cluster: MoveCluster, wanted: WantedValues) -> dict[Setting, str | None
 def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, str | None]) -> Run:
     """Write `wanted`, wait until reads show it, and return the recorded run. `now` has the current values.
 
-    If other clients write at the same time, kquota reads the values and merges again. It also records new prior values
-    of other open runs, as `others_after` returns them.
+    If other clients write at the same time, kquota reads the values, and then merges and writes again. It also records
+    new prior values of other open runs, as `others_after` returns them.
 
-    Raises Unwitnessed if the connection is lost during a write, Unknown if a write is uncertain or does not become
-    visible in time, and Conflict if other clients write during each of `_ATTEMPTS` attempts. Also raises the other
-    errors of the cluster and of the record.
+    Raises Unwitnessed if the connection is lost during a write. Raises Unknown if a write is uncertain or does not
+    become visible in time. Raises Conflict if other clients write during each of `_ATTEMPTS` attempts. Also raises the
+    other errors of the cluster and of the record.
     """
     for _ in range(_ATTEMPTS):
         changes = needed(wanted, now)
@@ -204,8 +204,9 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
 def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Run, ...]:
     """Record that other runs restore the values that they share with `part`. Return all other runs.
 
-    Each run that shares values is written, even if it does not change: the journal of a process that lost the lock may
-    say that the run has ended, and that end counts only if it follows the last recorded version.
+    Each run that shares values is written, even if it does not change. The journal of a process that lost the lock may
+    say that the run has ended, and this end counts only if it follows the last recorded version. After the write, an
+    earlier end no longer counts.
     """
     later = tuple(passing_on(part, now, other) for other in others)
     for other in later:

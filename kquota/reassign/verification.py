@@ -77,8 +77,8 @@ class Verification:
     unrecorded: bool = False
     """True if the replicas are elsewhere for an unknown reason, because no run of this plan is recorded here."""
     led_by_others: tuple[TopicPartition, ...] = ()
-    """The partitions that an election would give their preferred leader: the first replica of the plan, or of the
-    rollback plan of a run that was or is being undone.
+    """The partitions that an election would give their preferred leader. This is the first replica in the plan, or in
+    the rollback plan if the run of this plan was undone or is being undone.
     """
     notes: tuple[str, ...] = ()
 
@@ -99,10 +99,11 @@ def verify(
 
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is
-    written. If no move is running anywhere, `clear_all` also removes every throttle rate of every live broker and the
-    lists of the plan's topics, as Kafka's tool does, and the throttle rates of dead brokers: `fenced` and those with
-    replicas of any topic. To be certain of the state, kquota may wait and read it several times. Raises the errors of
-    the ports.
+    written. To be certain of the state, kquota may wait and read it several times. Raises the errors of the ports.
+
+    If no move is running anywhere, `clear_all` also removes every throttle rate of every live broker and the lists of
+    the plan's topics, as Kafka's tool does. It also removes the throttle rates of dead brokers: `fenced`, and those
+    that have replicas of any topic.
     """
     unfinished = () if preserve else runs.unfinished()
     run = covers(plan, unfinished)
@@ -210,8 +211,9 @@ def _of_rollback(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
 
 
 def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
-    """True also after a cancellation or an executed rollback plan, because the partitions then have their previous
-    replicas.
+    """Return whether `run` executed `plan` and was undone, or is being undone.
+
+    A cancellation and an executed rollback plan also count, because the partitions then have their previous replicas.
     """
     if plan.targets != run.plan.targets:
         return False
@@ -272,8 +274,8 @@ def _settled(
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Read the state of the plan, and read it again if a move may have begun or ended during the read.
 
-    If the move of a partition in `expected` seems to have ended elsewhere, kquota reads up to `_READINGS` times,
-    because a broker on a busy machine may show the end of a move later than `stale_seconds`.
+    If the move of a partition in `expected` seems to have ended elsewhere, kquota reads up to `_READINGS` times. A
+    broker on a busy machine may need more than `stale_seconds` to show the end of a move.
     """
     readings = 0
     while True:

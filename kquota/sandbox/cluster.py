@@ -101,7 +101,8 @@ class Sandbox:
         """Start one broker on its port, unless it is running. Return when it sees all live brokers and the controller.
 
         Raises Invalid for an unknown broker. Raises Refused if Java is missing, if a server ends, or if the broker is
-        not ready in time. Raises Unreachable if missing jars cannot be downloaded.
+        not ready in time. If jars are missing, raises Refused without PySpark, and Unreachable if they cannot be
+        downloaded.
         """
         broker = self.broker(broker_id)
         if broker.pid is None:
@@ -140,11 +141,11 @@ def up(
     brokers the Prometheus JMX exporter. The servers outlive the caller, unless `owner_pid` is the id of a process. In
     that case, the sandbox is stopped and removed when the process ends. An interrupted start leaves nothing.
 
-    Raises Refused if PySpark or Java is missing, if the sandbox is already running, if too few ports are free, if the
-    data of a stopped sandbox cannot be removed, or if a server does not start (its log is kept). Raises Busy while
-    another kquota starts or stops the sandbox, and Unreachable if jars cannot be downloaded. Raises Invalid for an
-    invalid name, for an unsupported version or number of brokers, and for `tiered` with a version that does not support
-    it.
+    Raises Refused if PySpark or Java is missing, if the sandbox is already running, or if too few ports are free. Also
+    raises Refused if a folder cannot be written, if the data of a stopped sandbox cannot be removed, or if a server
+    does not start (its log is kept). Raises Busy while another kquota starts or stops the sandbox, and Unreachable if
+    jars cannot be downloaded. Raises Invalid for an invalid name, for an unsupported version or number of brokers, and
+    for `tiered` with a version that does not support it.
     """
     directory = places.directory(name)
     if kafka is not None:

@@ -26,8 +26,8 @@ ReportProgress = Callable[[str, float | None], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Jars to download. `what` names them in messages, `module` is their Ivy file, `jars` is their number, and `main`
-    is one of them.
+    """Jars to download. `what` names them in messages, `module` is the text of their Ivy file, and `jars` is their
+    number. `main` is the file name of the jar without which a download counts as failed.
     """
 
     what: str
@@ -104,7 +104,7 @@ def kafka(version: str, report: ReportProgress) -> Path:
 
     A second kquota that needs the same folder waits for the download. The folder gets its name only when it is
     complete. Raises Invalid for an unsupported version. A download raises Refused if PySpark or Java is missing or too
-    old, and Unreachable if it fails.
+    old, or if the cache folder cannot be written. It raises Unreachable if it fails.
     """
     wanted = release(version)
     jars = [f'org="org.apache.kafka" name="kafka_2.13" rev="{version}"']

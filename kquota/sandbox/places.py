@@ -39,7 +39,9 @@ def directory(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of all sandboxes, running or not, sorted. Folders that no sandbox can have are left out."""
+    """Return the names of all sandboxes, running or not, sorted. A folder whose name is not a valid sandbox name is
+    left out.
+    """
     folder = state_folder()
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted(path.name for path in found if path.is_dir() and _NAME.fullmatch(path.name))

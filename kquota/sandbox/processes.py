@@ -136,7 +136,9 @@ def stop_all(processes: Sequence[Process], patience: float) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """The result is empty if the process does not exist, or has ended and waits for its parent."""
+    """Return the command line of a process. It is empty if the process does not exist, or has ended and waits for its
+    parent.
+    """
     if pid <= 0:
         return ""
     if not Path("/proc/self/cmdline").exists():

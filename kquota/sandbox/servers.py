@@ -66,7 +66,7 @@ class SandboxBroker:
 
     @property
     def log_dirs(self) -> tuple[Path, Path]:
-        """The two log dirs, so that replicas can move between them (KIP-113)."""
+        """The log dirs of the broker. There are two, so that replicas can move between them (KIP-113)."""
         return self.directory / f"broker-{self.id}-a", self.directory / f"broker-{self.id}-b"
 
     @property
@@ -120,8 +120,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(block: int) -> bool:
-    """Reserve a block of ports with a socket at its first port, which ends with the process. Return True if this
-    process holds the block.
+    """Reserve a block of ports until this process ends, with a socket at the first port of the block. Return True if
+    this process holds the block.
     """
     if block not in _held and (lock := _bound(block, shared=False)) is not None:
         lock.detach()  # the socket stays open, but does not listen

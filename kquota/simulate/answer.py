@@ -102,8 +102,8 @@ def rate_within(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """The throughput of a client in bytes and mutations, and how long brokers muted the client. Times and waits are in
-    ms.
+    """The bytes and mutations that brokers accepted from a client, and how long brokers muted the client. Times and
+    waits are in ms.
 
     The steady rates cover the time from the first attempt after two quota windows, when the first burst is used up, to
     the last attempt. They are None if this time is shorter than one window.

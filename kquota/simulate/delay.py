@@ -179,7 +179,7 @@ class Spread(enum.Enum):
 
 @dataclass(slots=True)
 class Draft:
-    """A draft of KIP-599. `rate` is in mutations per second. A burst of `samples` seconds of this rate is possible at
+    """A draft of KIP-599. `rate` is in mutations per second. A burst of `rate` x `samples` mutations is possible at
     once.
 
     Raises Invalid for a rate that is 0, negative or not finite, and for fewer than 1 sample.

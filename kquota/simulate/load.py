@@ -96,8 +96,8 @@ class SimulatedClient:
 
     Each request counts under the request percentage, and also under the mutation rate if it has mutations, otherwise
     under the byte rate. The longer wait applies, not the sum. A fetch that has to wait gets an empty answer and does
-    not count in the byte rate. Rejected mutations spend no tokens. After the wait, the client sends such a request
-    again.
+    not count in the byte rate. Rejected mutations spend no tokens. After the wait, the client repeats the fetch or the
+    rejected mutations.
     """
 
     quotas: Quotas

@@ -60,8 +60,8 @@ class Rate:
     def observed(self, now: int) -> tuple[float, int]:
         """Return the recorded amount per second, and the time in ms that it covers. Drop samples that are too old.
 
-        The time begins with the oldest sample, and is at least all samples except one, so that a first burst does not
-        count as a high rate (KIP-13).
+        The time begins with the oldest sample. It is at least as long as all samples except one, so that a first burst
+        does not count as a high rate (KIP-13).
         """
         if not self._kept:
             self._kept.append(_Sample(now, now))

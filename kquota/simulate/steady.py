@@ -9,7 +9,9 @@ from typing import Final
 from kquota.terms import FULL_SAMPLES_MS
 
 _WINDOW: Final = FULL_SAMPLES_MS / 1_000
-"""The burst that passes without a delay, in seconds of the limit."""
+"""The length of the quota window in seconds. After a window without requests, a burst as large as this number times the
+limit is not delayed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

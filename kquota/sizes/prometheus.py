@@ -24,7 +24,7 @@ _SAVE: Final = "Save the answer of /api/v1/query or /api/v1/query_range"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """`values` are by time, without NaN."""
+    """One series of an answer. `values` has its values by time, without NaN."""
 
     broker: int
     labels: Mapping[str, str]

@@ -41,9 +41,11 @@ _END: Final = b"\nkquota: whole\n"
 EXIT_SECONDS: Final = 300
 """The time limit in seconds for a JVM that writes the archive while it exits."""
 PLAN: Final = "plan.json"
-"""The plan that a rehearsal reads. It moves the only partition in `HISTORY`."""
+"""The file name of the plan that a rehearsal (the kquota command that `build` runs) reads. The plan moves the only
+partition in `HISTORY`.
+"""
 HISTORY: Final = "sizes.jsonl.gz"
-"""The sizes that a rehearsal reads: a snapshot with two rows."""
+"""The file name of the sizes that a rehearsal reads: a snapshot with two rows."""
 _PARTITION: Final = TopicPartition("t", 0)
 _ROW: Final = {
     "version": VERSION,

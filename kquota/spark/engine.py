@@ -40,8 +40,8 @@ class Engine:
     conf: Mapping[str, str] = field(default_factory=dict)
     """The Spark settings that the operator gave."""
     rehearsal: tuple[str, ...] = ()
-    """The arguments of the kquota command that `archive` may run afterwards, as `cli` gives them. Empty if there is
-    none.
+    """The arguments, given by `cli`, of the kquota command that `archive` may run after the job to create the archive
+    of Spark's classes. Empty if there is no such command.
     """
 
     @property

@@ -132,8 +132,8 @@ def is_packed(path: Path) -> bool:
 
 
 def laid_out(paths: Iterable[Path], folder: Path, suffix: str, elsewhere: Iterable[str] = ()) -> Files:
-    """Make `folder`, and link the files in it: 000000`suffix`, 000001`suffix` and so on, and `.gz` after the suffix for
-    a gzipped file. A pipe is copied.
+    """Create `folder` with a link to each file. The links are named 000000`suffix`, 000001`suffix` and so on, with
+    `.gz` after the suffix for a gzipped file. A pipe is copied.
 
     `elsewhere` are sources that Spark reads itself. Raises Invalid for a file that cannot be read.
     """

@@ -44,8 +44,8 @@ BROKERS: Final = {
 }
 NO_REPLICA: Final = "contains a row without a replica or a valid size"
 _MOST_UNKNOWN: Final = 10
-"""The rate of a broker is unknown if partitions with an unknown growth hold more than a tenth of the bytes that it
-leads.
+"""The rate of a broker is unknown if partitions with an unknown growth or leader hold more than a tenth of the bytes
+that the broker leads.
 """
 
 

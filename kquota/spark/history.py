@@ -94,8 +94,8 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
 
     Raises Invalid for a history without snapshots, and for an unusable file. Also raises Invalid if the history does
     not contain `cluster`, or if `cluster` is None and the history has several clusters. If the rolled tables are in a
-    place that only Spark can read, raises Invalid for an older snapshot that they do not contain. Raises Refused as
-    `growth.rolled` does.
+    place that only Spark can read, raises Invalid for an older snapshot that they do not contain. Also raises the
+    errors of `Reader.batches`.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
@@ -161,7 +161,9 @@ def _newest(reader: Reader, listing: Listing, files: Files, replicas: DataFrame,
 
 
 def _left_out(rows: DataFrame, files: Files) -> int:
-    """Return the number of invalid rows in valid files."""
+    """Return the number of rows without a replica or a valid size. Raises Invalid for a row that is invalid for another
+    reason.
+    """
     unusable = F.max(F.when(F.col("bad") != NO_REPLICA, F.struct("file", "bad")))
     found, count = rows.agg(unusable, F.count_if(F.col("bad") == NO_REPLICA)).collect()[0]
     if found:

@@ -108,7 +108,8 @@ class Jvm:
         self._process.kill()
 
     def must_exit(self, seconds: float) -> None:
-        """Tell the JVM to end normally, and wait for its end, which is slow.
+        """Tell the JVM to end normally, and wait until it has ended. Give enough `seconds`, because a JVM that creates
+        an archive ends slowly.
 
         Raises Refused if the JVM takes longer than `seconds`, or ends with a code other than 0.
         """

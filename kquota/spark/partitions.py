@@ -28,7 +28,7 @@ _JOINED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The contents of the input, and the numbers of its parts that were left out."""
+    """The contents of the input, and the numbers of rows and log dirs that are left out."""
 
     cluster: str | None
     """The cluster id, or None if the input does not report it."""

@@ -31,8 +31,8 @@ class PlanFiles:
 
 
 def opened(name: str, scratch: Path) -> Plan | PlanFiles:
-    """Return the plan in a JSON file of kafka-reassign-partitions, or the files of a plan in JSON lines or Parquet,
-    which the function links in a new folder in `scratch`.
+    """Return the plan in a JSON file of kafka-reassign-partitions, or the files of a plan in JSON lines or Parquet.
+    Local files of such a plan are linked in a new folder in `scratch`.
 
     A folder must contain files of one kind. A path that Spark opens (`s3a://`, `hdfs://`) is JSON lines if its name
     ends with `.jsonl`, `.ndjson` or `.json`, with or without `.gz`, otherwise Parquet. Raises Invalid for files that

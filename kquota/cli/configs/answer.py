@@ -38,7 +38,9 @@ def named_resource(resource: Resource) -> Mapping[str, str | int | None]:
 
 
 def _credentials(scram: Scram | None) -> JsonObject | None:
-    """`iterations` is null if the connection does not report the number of iterations."""
+    """Return the JSON key `scram` with the credentials, or None if they were not requested. `iterations` is null if the
+    connection does not report the number of iterations.
+    """
     if scram is None:
         return None
     credentials = ((user, *one) for user, found in scram.items() for one in found.items())

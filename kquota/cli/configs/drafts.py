@@ -23,7 +23,8 @@ def today(given: Mapping[str, str], option: str) -> Mapping[str, str]:
     """Return the pairs under Kafka's current names, and report each replaced name on stderr. `option` is the option
     that contains the pairs.
 
-    Raises Invalid for a name that has no current equivalent, and for a rate that is given under both names.
+    Raises Invalid for a name that has no current equivalent, and for a rate that is given under its draft name and its
+    current name.
     """
     for key, value in given.items():
         _must_have_shipped(key, value, given.get(CONTROLLER_MUTATION_RATE, given.get(_RATE)), option)
@@ -34,7 +35,8 @@ def today_keys(given: Sequence[str], option: str) -> tuple[str, ...]:
     """Return the keys under Kafka's current names, and report each replaced name on stderr. `option` is the option
     that contains the keys.
 
-    Raises Invalid for a name that has no current equivalent, and for a key that is given under both names.
+    Raises Invalid for a name that has no current equivalent, and for a key that is given under its draft name and its
+    current name.
     """
     for key in given:
         if _BURST.fullmatch(key) or _CLUSTER_WIDE.fullmatch(key):

@@ -72,8 +72,9 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
 
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
-    """Describe one resource. Return {} for a missing group or subscription, because brokers report only defaults for
-    it. Controllers do not list these resources, so a missing one counts as existing if `listed` is false.
+    """Describe one resource. Return {} for a missing group and for a missing subscription to client metrics, because
+    brokers report only defaults for them. Controllers do not list these resources, so a missing one counts as existing
+    if `listed` is false.
     """
     found = configs.describe([resource])
     named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)
@@ -147,7 +148,9 @@ def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | 
 
 
 def _is_unread(at: world.Where, resource: Resource) -> bool:
-    """True for the id of one broker over controllers, because a controller shows only its own configs."""
+    """True for the configs of one broker (not the broker defaults) if only controllers are given, because a controller
+    shows only its own configs.
+    """
     return world.only_controllers(at) and resource.kind == BROKERS and resource.of_broker
 
 

@@ -38,8 +38,8 @@ class ElectionAnswer(Answer):
 
     election_type: str
     results: Mapping[TopicPartition, tuple[str, str | None]] = key("partitions", _partitions)
-    """The result of each partition: `elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`. The
-    second value is the reason for `failed`, otherwise None.
+    """For each partition, the result (`elected`, `not needed`, `failed`, `unknown`, `not sent` or `would elect`), and
+    the reason why the election failed. The reason is None unless the result is `failed`.
     """
     lines: tuple[str, ...] = hidden()
     """The text output."""
@@ -163,7 +163,9 @@ def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None
 
 
 def _connection(options: LeaderElectionOptions) -> Connection:
-    """--admin.config is the name of --command-config in older Kafka tools."""
+    """Return the connection options. --admin.config counts as --command-config, because it is the name of this option
+    in older Kafka tools.
+    """
     if options.admin_config is None:
         return options.connection
     if options.connection.command_config is not None:

@@ -35,7 +35,7 @@ class LeadersElected(Part):
     error: str | None = hidden(default=None)
     """The reason why kquota stopped early, or None."""
     batch: int = hidden()
-    """The largest number of partitions in one election."""
+    """The maximum number of partitions in one batch of elections."""
 
     @property
     def complete(self) -> bool:
@@ -60,8 +60,8 @@ def elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
     """Elect the preferred leaders of the plan's partitions that need an election, in batches of at most `size`.
 
     After each batch except the last, waits until the cluster is as healthy as before and shows the new leaders, and
-    stops if this takes longer than `BatchRules.settle`. The `error` of the result has the reason. It also has the
-    message of a KquotaError, which is not raised.
+    stops if this takes longer than `BatchRules.settle`. A KquotaError is not raised. The `error` of the result has the
+    reason why kquota stopped early, or the message of this KquotaError.
     """
     results, rules, wrong = ElectionResults(), BatchRules(size=size), None
     try:

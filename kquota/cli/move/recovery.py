@@ -89,8 +89,9 @@ def resume(options: ResumeOptions) -> Recovered:
 
 
 def abort(options: AbortOptions) -> Recovered:
-    """Undo the selected run, by default the only open run. Returns when all moves back are submitted. A dry run only
-    returns the changes. With `--elect-leaders`, also elects the preferred leaders if all replicas are already back.
+    """Undo the selected run, by default the only open run. Returns when all moves of the rollback are submitted. A dry
+    run only returns the changes. With `--elect-leaders`, also elects the preferred leaders if all replicas are already
+    back.
 
     Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
     with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
@@ -200,7 +201,11 @@ def _must_agree(
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) -> list[Run]:
-    """Return the selected open runs, by default all. `plan` is the selected plan."""
+    """Return the selected open runs, by default all open runs of moves. `plan` selects a run, or is None.
+
+    Raises Refused if the selected run is not open, and Invalid for an abort if several runs are open and none is
+    selected.
+    """
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"

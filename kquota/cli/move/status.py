@@ -122,8 +122,8 @@ class OpenRuns(Answer):
             yield from run.lines()
 
     def needs(self) -> Iterator[str]:
-        """Yield a warning with the next command for each ended run or undo, and for each with moves that are not
-        submitted.
+        """Yield a warning with the next command for each run whose move or undo has ended, and for each run with moves
+        that are not submitted.
 
         Yield nothing while another command holds the lock. A run with moves that are not submitted gets no warning
         while its command runs on this host, because the run is only between two waves.

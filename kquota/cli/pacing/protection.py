@@ -209,7 +209,7 @@ class ProtectedPace:
     unreported: str | None = None
     """The reason why the metrics are incomplete, or None if they are complete."""
     unread: set[str] = field(default_factory=set)
-    """The kinds of notes about consumer groups that were printed, because they cannot be read."""
+    """The kinds of the notes that were already printed about consumer groups that cannot be read."""
     reported: set[Pressure] = field(default_factory=set)
     """The reasons that were printed since the last change of the throttle."""
     in_sync: dict[TopicPartition, Replicas] = field(default_factory=dict)
@@ -284,7 +284,9 @@ class ProtectedPace:
 
 
 def _unread(found: OffsetsReading | KquotaError | None) -> dict[str, str]:
-    """Return a note for each reason why groups could not be read, by its kind. Notes of one kind differ in numbers."""
+    """Return a note for each reason why groups could not be read, by the kind of the note. Notes of one kind differ
+    only in their numbers.
+    """
     if isinstance(found, KquotaError):
         why = worded(found)
         return {why: f"the lag of consumer groups is unknown: {why}"}

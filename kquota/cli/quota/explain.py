@@ -94,8 +94,8 @@ def run(options: ExplainOptions) -> Answer:
     """Explain the limits of a client, an IP or both. With --all, check all quotas instead (exit code as for
     `findings`).
 
-    Raises Invalid unless either --all or a client or an IP is given, for an empty user and for an invalid IP. Raises
-    Unreachable if the cluster does not answer.
+    Raises Invalid if neither --all nor a client nor an IP is given, and for --all together with a client or an IP. Also
+    raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:

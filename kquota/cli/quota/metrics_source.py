@@ -12,7 +12,7 @@ from kquota.errors import Invalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSource:
-    """The options as given on the command line; `of` adds config.toml and the environment."""
+    """The options as given on the command line. If they name no source, `of` uses config.toml or the environment."""
 
     metrics: Annotated[
         str | None,
@@ -31,7 +31,8 @@ class MetricsSource:
     ] = None
 
     def of(self, at: Where) -> MetricsSource:
-        """Return the source in these options, or else the source in the configuration of the cluster.
+        """Return the source in these options. If they name none, return the source that config.toml or the environment
+        names for the cluster `at`.
 
         Raises Invalid if no source is given, and if both are given.
         """

@@ -185,7 +185,7 @@ class ReassignOptions(WritingOptions):
 
     @property
     def time_limit(self) -> str | None:
-        """The time limit of the whole command, with its unit. None without `--verify` or `--timeout`.
+        """The time limit of the whole command, with its unit. None unless both `--verify` and `--timeout` are given.
 
         Raises the error of `is_milliseconds`.
         """

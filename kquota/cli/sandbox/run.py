@@ -15,7 +15,9 @@ from kquota.sandbox.cluster import Sandbox
 
 
 def _sandbox(found: Sandbox) -> JsonObject:
-    """`kafka` and `bootstrap` are null without brokers, `zookeeper` without ZooKeeper, `metrics` without exporters."""
+    """Return the JSON of one sandbox. `kafka` and `bootstrap` are null without brokers, `zookeeper` is null without
+    ZooKeeper, and `metrics` is null without exporters.
+    """
     return {
         "name": found.name,
         "kafka": found.kafka,

@@ -99,7 +99,7 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
 
 
 def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Iterator[str]:
-    """Yield a line for the topics in each state at the interrupt, then a line for each failed topic. The topics in
+    """Yield one line for each state that topics had at the interrupt, then a line for each failed topic. The topics in
     `there` need no change.
     """
     for fate, words in {
@@ -150,8 +150,9 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return ` with ` and the option that a second run of the command needs, or an empty text if it needs none. Without
-    the option, the second run refuses every topic that the first one created or deleted.
+    """Return ` with ` and the option that the operator must add to repeat the command, or an empty text if there is
+    none. Without the option, kquota refuses the repeated command because of the topics that this command created or
+    deleted.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""
@@ -161,7 +162,9 @@ def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> st
 
 
 def _describe_command(names: Sequence[str]) -> str:
-    """A missing topic must not hide the others, so --if-exists skips it."""
+    """Return the command that describes these topics. For several topics, it has --if-exists, so that a missing topic
+    does not hide the others.
+    """
     skip = " --if-exists" if len(names) > 1 else ""
     named = "".join(f" --topic {shlex.quote(name)}" for name in names)
     return suggested(f"topics --describe{skip}{named}")

@@ -219,8 +219,8 @@ class WriteRates(Part):
 
 
 def assumed(measured: Measured, *, live: bool) -> JsonObject:
-    """Return the JSON of the assumptions: the numbers of moving partitions with an assumed leader and with assumed
-    in-sync replicas, and of the plan's partitions with an assumed size.
+    """Return the JSON of the assumptions. `leaders` and `in_sync` are the numbers of moving partitions with an assumed
+    leader and with assumed in-sync replicas. `sizes` is the number of the plan's partitions with an assumed size.
 
     `sizes_named` has the first partitions with an assumed size. `empty_brokers` are the brokers that kquota assumes to
     be empty. On a `live` cluster, this list is empty, because each live broker reports its replicas.

@@ -135,8 +135,9 @@ def why_full(found: Outlook) -> str:
 
 
 def disk_lines(found: Outlook) -> Iterator[str]:
-    """Yield a line with the brokers whose disk sizes are unknown, then a table of the other disks that receive copies,
-    each when it is fullest. The line and the table are left out if they would be empty.
+    """Yield a line with the brokers whose disk sizes are unknown, then a table of the other disks that receive copies.
+    The table shows the bytes that are left when a disk is fullest. The line and the table are left out if they would be
+    empty.
     """
     known = [(room.least, room) for room in found.rooms if room.least is not None]
     if unknown := sorted({room.broker for room in found.rooms if room.usable is None}):

@@ -88,8 +88,8 @@ def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:
-    """`size` is the bytes of each copy, and `bytes` is the total of all copies. Both are null if the size is unknown,
-    but `bytes` is 0 without copies.
+    """Return the JSON of one partition's change. `size` is the bytes of each copy, and `bytes` is the total of all
+    copies. Both are null if the size is unknown, but `bytes` is 0 without copies.
     """
     copies = [{"source": copy.source, "destination": copy.destination, "why": copy.why} for copy in change.copies]
     return {
@@ -105,7 +105,7 @@ def _move(change: PartitionChange, *, known: bool) -> JsonObject:
 
 
 def _broker(broker: BrokerId, share: BrokerChange) -> JsonObject:
-    """`incoming` is the bytes to copy to the broker."""
+    """Return the JSON of one broker. `incoming` is the number of bytes to copy to the broker."""
     return {
         "broker": broker,
         "rack": share.rack,

@@ -67,7 +67,7 @@ class ClusterHealth:
         return self._reason
 
     def damage(self) -> str | None:
-        """Return the partitions that have become unhealthy as text, or None if there are none or the state is
+        """Return as text the partitions that have become unhealthy, or None if there are none or the state is
         unknown.
         """
         self.trouble()
@@ -88,8 +88,8 @@ def _named(found: Collection[TopicPartition]) -> str:
 
 
 def must_be_the_only_move(prepared: Prepared) -> None:
-    """Raise Refused while moves that do not belong to the prepared run are running. If nothing is left to submit, such
-    moves are no error.
+    """Raise Refused while moves that do not belong to the prepared run are running. If nothing is left to submit, these
+    moves are not an error.
     """
     others = foreign_moves(prepared.moving, prepared.found, prepared.known)
     if others and prepared.run is not None:

@@ -38,9 +38,9 @@ class RunProgress:
     def step(self, *, ended: bool = False) -> None:
         """Read the cluster if a reading is due, print the reading, and let `pace` change the throttle.
 
-        kquota prints at most one reading every `_PRINT_SECONDS` seconds. With `ended`, kquota makes a last reading and
-        does not change the throttle, but only if an earlier reading has succeeded. Readings of moves that have ended
-        are not printed. A failed reading causes a warning and does not end the move.
+        kquota prints at most one reading every `_PRINT_SECONDS` seconds. With `ended`, kquota makes a last reading if
+        an earlier reading has succeeded, and does not change the throttle. Readings of moves that have ended are not
+        printed. A failed reading causes a warning and does not end the move.
         """
         now = self._ports.clock.monotonic()
         if not self._known if ended else now < self._next:

@@ -44,7 +44,7 @@ class MeasuredTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseSource:
-    """The source of measured use, as the options or the configuration name it."""
+    """The source of measured use, as the options, config.toml or the environment name it."""
 
     given: AdviseOptions
     prometheus: str
@@ -126,8 +126,8 @@ class UseSource:
 
 
 def prometheus(given: AdviseOptions) -> str:
-    """Return the address of Prometheus, or "" for another source. The address in the configuration of the cluster
-    applies if no option names a source.
+    """Return the address of Prometheus, or "" for another source. If no option names a source, the address in
+    config.toml or in the environment applies.
 
     Raises Invalid for several options that name a source, if no source is given, and for --compact without --usage.
     """

@@ -35,8 +35,9 @@ def _name(found: Verdict) -> str:
 
 
 def _probe(probed: ExplainedLoad) -> JsonObject:
-    """`asked` is in bytes per second on each broker, or in mutations per second. The `limit` of the quota is null if no
-    known limit applies, or if the brokers ignore it.
+    """Return the JSON of the load and its quota. `asked` is in bytes per second on each broker, or in mutations per
+    second. For requests it is null, and `connections` is the number of connections. The `limit` of the quota is null
+    if no known limit applies, or if the brokers ignore it.
     """
     load, explained = probed
     client, quota = explained.client, _answer(load, explained)

@@ -116,7 +116,7 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
 
 
 def _ending(exit_code: int) -> str:
-    """An exit code of -N means that signal N ended the client."""
+    """Return as text how the client ended. An exit code of -N means that signal N ended the client."""
     if exit_code > 0:
         return f"it ended with exit code {exit_code}"
     try:

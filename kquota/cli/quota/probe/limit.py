@@ -18,8 +18,8 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 
 def _held(one: Held) -> JsonObject:
-    """Rates are in mutations per second. `rate` is null if the controller sustained none, and `stopped_at` if it
-    sustained all.
+    """Return the JSON of one size of topics. Rates are in mutations per second. `rate` is null if the controller
+    sustained no rate. `stopped_at` and `why` are null if it sustained every rate.
     """
     return {
         "partitions_per_topic": one.size,
@@ -30,7 +30,7 @@ def _held(one: Held) -> JsonObject:
 
 
 def _step(step: Step) -> JsonObject:
-    """Times are in seconds, rates in mutations per second."""
+    """Return the JSON of one step. Times are in seconds, and rates are in mutations per second."""
     return {
         "operation": step.operation,
         "partitions_per_topic": step.size,

@@ -38,8 +38,9 @@ def _quotas(held: Quotas) -> JsonObject:
 
 
 def _figures(flow: Flow) -> JsonObject:
-    """Times are in ms. If the client never waits, `worst_wait_ms` is 0, and the other first and worst waits are null.
-    The steady rates are null if the load is too short.
+    """Return the JSON of the figures. Times are in ms. If the client never waits, `worst_wait_ms` is 0, and
+    `first_wait_ms`, `first_wait_at_ms` and `worst_wait_at_ms` are null. The steady rates are null if the load is too
+    short.
     """
     return {
         "begin_ms": flow.begin,

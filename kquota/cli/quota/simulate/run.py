@@ -43,9 +43,9 @@ Spark is faster, although it needs time to start.
 def run(options: SimulateOptions) -> Answer:
     """Simulate the load under the quotas, and return its figures.
 
-    Raises Invalid unless exactly one load is given, without a quota to simulate or to find, and for options that are
-    not valid or have no effect. Raises Invalid for a trace without a valid row, and for topics or a steady load that
-    take more than 30 simulated days. Raises Refused if Spark must read the trace but is missing or fails.
+    Raises Invalid unless exactly one load is given, if no quota to simulate or to find is given, and for options that
+    are not valid or have no effect. Also raises Invalid for a trace without a valid row, and for topics or a steady
+    load that take more than 30 simulated days. Raises Refused if Spark must read the trace but is missing or fails.
     """
     held = _quotas(options)
     kinds = {

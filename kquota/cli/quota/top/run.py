@@ -114,8 +114,8 @@ class TopClients(Answer):
     brokers: tuple[str, ...]
     """The brokers whose metrics were read."""
     controller_queue_ms: float | None = json_key(form=_MILLISECONDS)
-    """The highest 99th percentile of all nodes for the wait in the controller's queue, in milliseconds
-    (`EventQueueTimeMs`, KIP-237). None if no node reports this time.
+    """The 99th percentile of the wait in the controller's queue, in milliseconds (`EventQueueTimeMs`, KIP-237). If
+    several nodes report it, the highest value counts. None if no node reports it.
     """
     clients: tuple[Usage, ...] = json_key(form=each(_client))
     """The clients: throttled clients first, then those nearest to their limits."""
@@ -171,7 +171,9 @@ def run(options: TopOptions) -> Generator[TopClients]:
 
 
 def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
-    """If the source does not answer, yield only a warning, because the next reading may succeed."""
+    """Yield the lines of one reading. If the source does not answer, yield only a warning, because the next reading may
+    succeed.
+    """
     try:
         found = _read(reader, quotas, options, source)
     except Unreachable as error:
@@ -219,8 +221,8 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
 def _of_this_cluster(
     found: Iterable[world.BrokerMetrics], live: Set[str]
 ) -> tuple[list[world.BrokerMetrics], list[world.BrokerMetrics]]:
-    """Return the metrics of this cluster, and those of brokers that are not live in this cluster. Dedicated KRaft
-    controllers are also not live brokers, but only brokers count bytes.
+    """Return the metrics of this cluster, and those of brokers that are not live in this cluster. A node that is not a
+    live broker and counts no bytes is listed with this cluster, because it may be a dedicated KRaft controller.
     """
     ours: list[world.BrokerMetrics] = []
     others: list[world.BrokerMetrics] = []
@@ -258,7 +260,7 @@ def _of_another(others: Sequence[world.BrokerMetrics], source: MetricsSource) ->
 
 
 def _missing(live: Set[str], read: Sequence[str], failed: int) -> str | None:
-    """Return the live brokers without metrics as text, or None if there may be none. Each exporter that failed, or does
+    """Return as text the live brokers without metrics, or None if there may be none. Each exporter that failed, or does
     not report the id of its broker, can be the exporter of any of them.
     """
     absent = sorted(live - set(read), key=int)

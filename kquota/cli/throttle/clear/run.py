@@ -162,8 +162,8 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
 def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...] | None:
     """Return the topics that Kafka hides from this user, or None with a warning if a broker does not answer.
 
-    kquota looks for no hidden topics if this user may not read log dirs, which need Describe on the cluster, because
-    `clear` needs no other permission than AlterConfigs.
+    If this user may not read log dirs (this needs Describe on the cluster), return no topics. This is not an error,
+    because `clear` needs only the permission AlterConfigs.
     """
     try:
         return actions.hidden_topics(ports.cluster, ports.log_dirs, standing)

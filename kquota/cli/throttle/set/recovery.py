@@ -107,7 +107,7 @@ def _look(
 def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
     """Raise Refused if replicas of the broker that are out of sync can never catch up at this rate.
 
-    A rate that the broker's open run already has is not checked again, because a cron job that repeats the command must
+    A rate that the broker's open run already has is not checked again. A cron job that repeats the command can then
     still remove in-sync replicas from the throttled replica lists.
     """
     known = throttle_wanted.known(throttle_wanted.recovery(broker), ports.runs.unfinished())

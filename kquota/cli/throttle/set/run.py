@@ -59,8 +59,8 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     """Throttle topics and brokers, throttle a returning broker, or change the rate of an open run. A dry run only
     returns the changes.
 
-    For topics and brokers, the command may first measure throughput for the time of `--sample`. Except in a dry run, a
-    returning broker gets a generator with an answer for each check.
+    For topics and brokers, the command may first measure throughput for the time of `--sample`. For a returning broker,
+    except in a dry run, returns a generator with an answer for each check.
 
     Raises Invalid for a missing or invalid option, and for options that cannot be combined. Raises Refused for an
     unknown topic, broker or run, and if a check fails. Raises Busy if another kquota holds the lock, and Unreachable if
@@ -208,7 +208,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
     """Set new rates of the selected open run. `become` receives the run, and returns the run with its new rates. A dry
     run only returns the changes.
 
-    Raises Refused if no such run is open, if the run has no rate, and, without `--force`, if a copy could never catch
+    Raises Refused if the selected run is not open or has no rate, and, without `--force`, if a copy could never catch
     up. Raises Invalid for an invalid plan file. Also raises the errors of `become` and of `set_and_clear.adjust`.
     """
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)

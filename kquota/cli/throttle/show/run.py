@@ -142,7 +142,9 @@ class Selection:
         return BrokerShown(broker=where, rates=rates, flow=flow)
 
     def _rate(self, where: BrokerOrDefault, key: str, limit: StoredRate) -> RateShown:
-        """Only a dynamic rate of one broker has runs, because a run sets no other rates."""
+        """Return a rate with the runs that set it. Only a dynamic rate of one broker has runs, because a run sets no
+        other rates.
+        """
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)

@@ -17,10 +17,11 @@ PIPED: Final = "PLAN.json"
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the options with the address of the brokers and, if any, their client config file. The name of a cluster
-    is not used, because the operator of the move may have another config.toml. Return `NOBODY` if no address is known.
+    """Return --bootstrap-server with the addresses of the brokers and, if a login file is given, --command-config. The
+    name of a cluster is not used, because the operator of the move may have another config.toml. Return `NOBODY` if no
+    address is known.
 
-    Raises Invalid if the options name the cluster in an invalid way.
+    Raises Invalid as `where` does.
     """
     if not names_a_cluster(connection, environment):
         return NOBODY

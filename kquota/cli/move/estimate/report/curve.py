@@ -15,9 +15,9 @@ from kquota.pace.waves import Waves
 _POINTS: Final = 60
 _FEWEST: Final = 12
 _VISITS: Final = 1_500_000
-"""The maximum cost of a curve with more than `_FEWEST` points, so that its calculation takes only a few seconds. The
-cost of a point is the sum, over all waves, of the square of the number of links from leader to destination, because
-each wave is simulated.
+"""The maximum cost of a curve with more than `_FEWEST` points, so that its calculation takes only a few seconds. For
+each point, kquota simulates each wave. The cost of a wave is the square of its number of links from leader to
+destination, and the cost of a point is the sum over all waves.
 """
 _FAR: Final = 6
 

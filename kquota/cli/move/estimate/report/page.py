@@ -78,7 +78,7 @@ class Wanted:
     plan: str
     """The name of the plan in the commands of the page."""
     cluster: tuple[str, ...]
-    """The options that name the cluster."""
+    """The options with the address of the cluster, as `commands.cluster` returns them."""
     runnable: bool = True
     """True if the plan is Kafka's JSON, the only format that reassign-partitions accepts."""
 
@@ -99,8 +99,8 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
 
 
 def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """Return the requested page. If the plan is JSON lines or Parquet, the page has the name of these files and is not
-    runnable, because only `move estimate` reads these formats.
+    """Return the requested page, or None if no page is requested. If the plan is JSON lines or Parquet, the page names
+    these files, and its `runnable` is False, because only `move estimate` reads these formats.
     """
     if wanted is None or isinstance(plan, Plan):
         return wanted

@@ -81,8 +81,8 @@ class Plot:
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Draw the bytes on each broker before and after the move as bars. `disks` has the known disk sizes in bytes, by
-    broker id. A line marks each of them.
+    """Draw, as bars, the bytes on each broker before and after the move. `disks` has the known disk sizes in bytes, by
+    broker id. A line marks each disk size.
     """
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
@@ -98,7 +98,7 @@ def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
 
 
 def carried(shares: Sequence[Share]) -> Plot:
-    """Draw the bytes that each broker sends and receives as bars."""
+    """Draw, as bars, the bytes that each broker sends and receives."""
     brokers = sorted({share.broker for share in shares})
     with _plot("carried", "Bytes that each broker sends and receives") as drawing:
         of = {(share.broker, share.side): share.bytes for share in shares}

@@ -37,7 +37,7 @@ class Ticket:
     plan: str
     """The name of the plan."""
     cluster: tuple[str, ...]
-    """The options that name the cluster."""
+    """The options with the address of the cluster, as `commands.cluster` returns them."""
     remarks: tuple[str, ...]
     """The notes and warnings about the inputs."""
     made: datetime
@@ -105,7 +105,7 @@ def rooms(found: Outlook) -> list[tuple[float, Room]]:
 
 
 def unchecked(found: Outlook, most: int) -> str:
-    """Return the brokers with unknown disk sizes as text, at most `most` of them with their ids. Return empty text if
+    """Return as text the brokers with unknown disk sizes, at most `most` of them with their ids. Return empty text if
     there are none.
     """
     unknown = {room.broker for room in found.rooms if room.usable is None}
