@@ -444,7 +444,7 @@ O	kquota move estimate	--reassignment-json-file	once	files	The plan in the forma
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
 O	kquota move estimate	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move estimate	--deadline	once	free	Time in which the move must finish, for example 6h
-O	kquota move estimate	--nic	once	free	Network rate of each broker, for example 10Gbit/s
+O	kquota move estimate	--nic	once	free	Network bandwidth of each broker, for example 10Gbit/s
 O	kquota move estimate	--max-impact	once	free	Largest share of --nic for the throttle, for example 30%
 O	kquota move estimate	--log-dirs	many	files	Sizes from the output of kafka-log-dirs; a file or glob, repeatable
 O	kquota move estimate	--history	many	files	Snapshots for write rates, and for sizes if no other source is given

@@ -88,10 +88,10 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def must_have_terminal(instead: str = "give --yes") -> None:
+def must_have_terminal(instead: str = "Give --yes") -> None:
     """Raise Invalid if there is no terminal for a confirmation. The message suggests `instead`."""
     if not has_terminal():
-        raise Invalid(f"confirmation needs a terminal: {instead}")
+        raise Invalid(f"confirmation needs a terminal. Nothing was written. {instead}")
 
 
 def first(changes: Sequence[str]) -> list[str]:

@@ -104,7 +104,7 @@ def never_because(judged: Pace | Waves) -> str:
     """
     share = judged.bottleneck
     assert share is not None
-    wave = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
+    wave = f"in {named_wave(judged)}, " if isinstance(judged, Waves) else ""
     throttle, _, writes, keep_up, left = rates_of(judged)
     if share.side is Side.DESTINATION:
         return f"{wave}broker {share.broker} can receive at most {throttle}, but producers write {writes} to its copies"

@@ -40,7 +40,10 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
     """Return the ids like `broker_ids`, but keep repeated ids."""
     found = [text.strip() for given in texts for text in given.split(",")]
     if not all(map(is_id, found)):
-        raise Invalid(f"{option} {','.join(texts)!r}: write broker ids joined by commas, for example 1,2,3")
+        raise Invalid(
+            f"{option} {','.join(texts)!r}: not a list of broker ids. Write broker ids joined by commas, for example "
+            "1,2,3"
+        )
     return [BrokerId(int(text)) for text in found]
 
 

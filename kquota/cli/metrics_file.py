@@ -137,7 +137,8 @@ def opened(asked: Any) -> MetricsFile:
 def _checked(path: Path, now: datetime) -> KeptMetrics | None:
     if path.suffix != _ENDING:
         raise Invalid(
-            f"--textfile {path}: node exporter reads only files whose names end in {_ENDING}. Choose such a name"
+            f"--textfile {path}: node exporter reads only files whose names end in {_ENDING}. Choose a name with this "
+            "ending"
         )
     try:
         if not path.parent.is_dir():

@@ -389,7 +389,7 @@ BAD = {
         "quotas.yaml: ip 'nobody.invalid': neither an IP address nor a resolvable host",
     ),
     "prune without owns": (["diff", "--prune"], b"version: 1\n", "--prune needs `owns: [patterns]`"),
-    "no terminal for a confirmation": (["apply"], GOOD.encode(), "give --yes, or --change"),
+    "no terminal for a confirmation": (["apply"], GOOD.encode(), "Give --yes, or --change"),
     "a hash that is none": (["apply", "--change", "yes"], GOOD.encode(), "sha256: and 16 hexadecimal digits"),
     "a table of an export": (["export", "--output", "tsv"], None, "text or json"),
 }

@@ -48,7 +48,8 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     "no time expected": (None, None),
     "the model's own": (
         Band(low=90, high=110, writes=False),
-        "90% band     90 s to 110 s (only error of the model, because the percentiles of the write rates are unknown)",
+        "90% band     90 s to 110 s (only the error of the model, because the percentiles of the write rates are "
+        "unknown)",
     ),
     "with traffic": (
         Band(low=3600, high=7200, writes=True),
@@ -67,7 +68,7 @@ BANDS: dict[str, tuple[Band | None, str | None]] = {
     ),
     "with unused quota": (
         Band(low=0.5, high=110, writes=False, past_moves=5, unused_quota=True),
-        "90% band     0.5 s to 110 s (only errors of 5 past moves of this cluster, because the percentiles of the "
+        "90% band     0.5 s to 110 s (only the errors of 5 past moves of this cluster, because the percentiles of the "
         "write rates are unknown; a throttle is already set on a broker, so copies may use its unused quota at the "
         "start)",
     ),

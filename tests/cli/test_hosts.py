@@ -298,7 +298,7 @@ def test_a_previous_owner_writes_nothing_after_a_takeover(team: Team) -> None:
     assert who in must_be(75, two.act("--verify", plan)).err
     assert who in two.move("status").err
     must_be(1, two.act("--verify", plan, "--preserve-throttles"))
-    assert "give --yes" in must_be(2, two.move("resume", "--take-over")).err
+    assert "Give --yes" in must_be(2, two.move("resume", "--take-over")).err
     must_be(8, two.move("resume", "--take-over", "--yes"))
     until(lambda: set(team.hand.replicas(name)) == {1, 2, 3}, "the partition moves")
     team.become(lists(name) | rates(SLOW), name.topic)

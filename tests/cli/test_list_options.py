@@ -33,7 +33,9 @@ def test_broker_ids(texts: list[str] | None, ids: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_invalid_lists_of_brokers(text: str) -> None:
-    with pytest.raises(Invalid, match=r"--brokers '.*': write broker ids joined by commas, for example 1,2,3"):
+    with pytest.raises(
+        Invalid, match=r"--brokers '.*': not a list of broker ids. Write broker ids joined by commas, for example 1,2,3"
+    ):
         broker_ids([text], "--brokers")
 
 

@@ -154,8 +154,8 @@ WRONG = {
     "no percentage": (["--balance", "--tolerance", "10"], "--tolerance '10': write a percentage"),
     "more than all of a disk": (["--balance", "--disk-limit", "101%"], "--disk-limit '101%': write a percentage"),
     "an invalid disk size": (["--balance", "--disk", "2TBit"], "--disk '2TBit': unknown unit"),
-    "a broker that is not a number": (["--drain", "a"], "--drain 'a': write broker ids"),
-    "a broker id with too many digits": (["--drain", "9" * 5000], "write broker ids joined by commas"),
+    "a broker that is not a number": (["--drain", "a"], "--drain 'a': not a list of broker ids. Write broker ids"),
+    "a broker id with too many digits": (["--drain", "9" * 5000], "Write broker ids joined by commas"),
     "no replica at all": (["--replication-factor", "0"], "--replication-factor"),
     "no cluster": (["--balance"], "no cluster is given"),
     "log dirs and another goal": (

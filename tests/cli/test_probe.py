@@ -139,7 +139,10 @@ WRONG = {
     "no user": (("--consume", "--user", ""), "--user ANONYMOUS"),
     "another user": (("--consume", "--user", "bob"), "--user bob: the login determines the user of a client"),
     "no client-id": (("--consume", "--client-id", ""), "always sends a client-id"),
-    "brokers": (("--consume", "--broker-list", "1,b"), "--broker-list '1,b': write broker ids"),
+    "brokers": (
+        ("--consume", "--broker-list", "1,b"),
+        "--broker-list '1,b': not a list of broker ids. Write broker ids",
+    ),
     "a size": (("--consume", "--most-bytes", "much"), "--most-bytes 'much'"),
     "an undefined time": (("--consume", "--seconds", "nan"), "'--seconds': nan is not a finite number"),
     "no time": (("--consume", "--seconds", "0"), "--seconds 0: must be at least 1 (seconds)"),

@@ -139,10 +139,10 @@ OURS_ALONE = {
         NOT_WITH("replication-quota", "verify") + ": it works with --execute",
     ),
     "a timeout of no end": (["--execute", *PLAN, "--timeout", "9" * 5000], "--timeout"),
-    "a broker of no end": ([*GENERATE, "9" * 5000], "write broker ids joined by commas"),
+    "a broker of no end": ([*GENERATE, "9" * 5000], "Write broker ids joined by commas"),
     "a timeout below 0": (
         ["--execute", *PLAN, "--timeout", "-1"],
-        "--timeout '-1': give whole milliseconds, or a time with a unit",
+        "--timeout '-1': not a valid time. Give whole milliseconds, or a time with a unit",
     ),
     "a seed for execute": (["--execute", *PLAN, "--seed", "5"], NOT_WITH("seed", "execute")),
     "a seed below 0": ([*GENERATE, "1", "--seed", "-5"], "-5 is not in the range x>=0"),
@@ -160,7 +160,7 @@ OURS_ALONE = {
     "clear all with cancel": (["--cancel", *PLAN, "--clear-all"], NOT_WITH("clear-all", "cancel")),
     "clear all and nothing": (["--verify", *PLAN, "--clear-all", "--preserve-throttles"], "Give only one of them"),
     "a table of a plan": ([*GENERATE, "1", "--output", "tsv"], "--output tsv works with --list"),
-    "a negative broker": ([*GENERATE, "-1"], "write broker ids joined by commas"),
+    "a negative broker": ([*GENERATE, "-1"], "Write broker ids joined by commas"),
 }
 
 # Arguments that both accept: first Kafka's, then those that only kquota accepts.

@@ -137,13 +137,13 @@ def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:
 
 def test_uncertainty_and_disk_space() -> None:
     alone = shown(Case(throttle="20MB/s", disk=200 * MB))
-    assert "(only error of the model, because" in alone.text[""]
+    assert "(only the error of the model, because" in alone.text[""]
     assert "90% band" in alone.text["Time against throttle"]
     busy = shown(Case(throttle="20MB/s", traffic=BytesIn(mean=3 * MB, low=MB, high=6 * MB, peak=12 * MB)))
     assert "(error of the model, and write rates from their 5th to their 95th percentile)" in busy.text[""]
     assert "Warning: broker 1: at the peak of its write rate (p99)" in busy.text[""]
     learned = shown(Case(writes=0.0), ErrorBand(low=0.9, high=1.3, moves=6))
-    assert "(only errors of 6 past moves of this cluster, because" in learned.text[""]
+    assert "(only the errors of 6 past moves of this cluster, because" in learned.text[""]
     untold = "Disks are not checked on broker 3, because the source of sizes has no disk sizes."
     assert untold in busy.text["Brokers before and after"]
     full = shown(Case(throttle="20MB/s", disk=50 * MB))

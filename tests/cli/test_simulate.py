@@ -235,7 +235,7 @@ def test_one_is_printed_as_singular() -> None:
     ran = simulate("--topics", "1", "--controller-mutation-rate", "1")
     assert ran.out.startswith("Quota        1 mutation per second; ")
     ran = simulate("--producer-byte-rate", "1MB/s", "--load", "1MB/s", "--request-size", "60MB")
-    assert "Throttled    1 time by its byte rate, first for 50,000 ms" in ran.out
+    assert "Throttled    1 time by the byte rate, first for 50,000 ms" in ran.out
 
 
 def test_a_topic_that_is_listed_in_a_file_twice(tmp_path: Path) -> None:

@@ -170,12 +170,15 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
 
 
 WITHOUT_TERMINAL = {
-    "fix": (("doctor", "--fix"), "confirmation needs a terminal: give --yes"),
-    "clear all": (("clear", "--all"), "confirmation needs a terminal: give --yes"),
+    "fix": (("doctor", "--fix"), "confirmation needs a terminal. Nothing was written. Give --yes"),
+    "clear all": (("clear", "--all"), "confirmation needs a terminal. Nothing was written. Give --yes"),
     "yes without fix": (("doctor", "--yes"), "--yes needs --fix"),
     "an age without fix": (("doctor", "--older-than", "1h"), "--older-than needs --fix"),
     "all of a broker that is gone": (("clear", "--all", "--gone", "9"), "--gone cannot be combined with --all"),
-    "no broker": (("clear", "--gone", "none"), "--gone 'none': write broker ids joined by commas"),
+    "no broker": (
+        ("clear", "--gone", "none"),
+        "--gone 'none': not a list of broker ids. Write broker ids joined by commas",
+    ),
 }
 
 

@@ -19,7 +19,7 @@ already holds the partition, otherwise the holder with the lowest broker id
 kquota: moving partitions with replicas whose in-sync state is unknown: 1. Assumed: these replicas are in sync
 """
 KEPT_UP = """Expected     about 43 s
-90% band     38 s to 49 s (only error of the model, because the percentiles of the write rates are unknown)
+90% band     38 s to 49 s (only the error of the model, because the percentiles of the write rates are unknown)
 Can finish   yes
 Bottleneck   broker 1, which sends 91 MB
 Throttle     8 MB/s (8000000 bytes per second) on each broker

@@ -65,11 +65,11 @@ def _must_have_shipped(key: str, value: str, rate: str | None, option: str) -> N
             f"{_burst(_number(value), _number(rate))}"
         )
     if _CLUSTER_WIDE.fullmatch(key):
-        wanted = value if _number(value) else "RATE"
+        wanted, replacing = (value, "") if _number(value) else ("RATE", " (replace RATE with mutations per second)")
         raise Invalid(
             f"{option}: {key} was in a draft of KIP-599 and never shipped. "
             "To limit each user that has no rate, use "
-            f"--add-config {CONTROLLER_MUTATION_RATE}={wanted} with --user-defaults"
+            f"--add-config {CONTROLLER_MUTATION_RATE}={wanted} with --user-defaults{replacing}"
         )
 
 

@@ -99,7 +99,10 @@ def must_be_named(entities: Named) -> None:
     if len(missing) < len(entities):
         raise Invalid(f"An entity name must be specified for every entity type; --entity-name is missing for {kinds}")
     if not ENTITIES[missing[0]].has_default:
-        of_all = ". To change all topics without a value of their own, set the brokers' default"
+        of_all = (
+            ". To change all topics without a value of their own, set the matching config of the brokers with "
+            "--broker-defaults"
+        )
         instead = of_all if missing == [TOPICS] else ""
         short = ENTITIES[missing[0]].short
         raise Invalid(f"An entity name must be specified with --alter of {kinds}: give --{short} NAME{instead}")

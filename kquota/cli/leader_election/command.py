@@ -14,8 +14,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import DryRun, Output, OutputFormat, WritingOptions, Yes, flag, value
 
 EPILOG: Final = """With --batch, kquota waits between two batches until the new leaders are visible and the cluster is
-as healthy as before. A partition is unhealthy if it has no leader or an out-of-sync replica. Exit codes: 0 done; 1
-if some leaders were not elected (the output names their partitions).
+as healthy as before. A partition is unhealthy if it has no leader, or has an out-of-sync replica. Exit codes: 0 done;
+1 if some leaders were not elected (the output names their partitions).
 
 Examples:
   kquota leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions --batch 50

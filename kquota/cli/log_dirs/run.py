@@ -114,7 +114,7 @@ def _snapshot(
 ) -> Lines:
     detailed = cluster.detailed(described)
     for warning in hidden(detailed):
-        world.warn(f"{warning}. The snapshot does not contain these replicas")
+        world.warn(f"{warning}. Repair the log dir, and then take another snapshot")
     path = local_files.snapshot(directory, cluster.cluster_id, time, detailed)
     count = sum(len(log_dir.replicas) for log_dir in detailed)
     note = f"the snapshot has {counted(count, 'replica')} of {counted(len(brokers), 'broker')}"
@@ -142,7 +142,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
     Busy if another kquota is compacting the folder.
     """
     if not directory.is_dir():
-        raise Invalid(f"--compact {directory}: the folder does not exist")
+        raise Invalid(f"--compact {directory}: the folder does not exist. Give the folder of the snapshots")
     found = local_files.listing([directory])
     if not found.clusters() and not found.late:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)

@@ -39,7 +39,8 @@ EPILOG: Final = """Examples:
   kquota move status --bootstrap-server localhost:9092"""
 
 
-STATUS_EPILOG: Final = """Exit codes: 0 if no run of a move is open, 8 if one is open or a run cannot be read.
+STATUS_EPILOG: Final = """Exit codes: 0 if no run of a move is open; 8 if one is open, a recorded run cannot be read, or
+runs of other hosts are unknown.
 
 Examples:
   kquota move status --bootstrap-server localhost:9092
@@ -61,8 +62,8 @@ class MoveStatusOptions:
 WATCH_EPILOG: Final = """Without PLAN or --run, kquota watches all open runs, and the moves that other tools started.
 
 Exit codes: 0 if the moves have ended; 1 if they have ended, but replicas are not those of the plan; otherwise 8 if they
-are running (--once), their throttle is still set, their run is still open, or a run cannot be read. If a throttle is
-still set or a run is still open, the last finding shows the next command.
+are running (--once), their throttle is still set, their run is still open, a recorded run cannot be read, or runs of
+other hosts are unknown. If a throttle is still set or a run is still open, the last finding shows the next command.
 
 Examples:
   kquota move watch --bootstrap-server localhost:9092

@@ -97,7 +97,7 @@ def apply(options: ApplyOptions) -> Answer:
         )
     asks = not (options.yes or options.dry_run or options.change is not None)
     if asks:
-        confirmation.must_have_terminal(f"give --yes, or --change with the hash of {_diff_command(options)}")
+        confirmation.must_have_terminal(f"Give --yes, or --change with the hash that {_diff_command(options)} prints")
     document = read(options.file, prune=options.prune, form=options.form)
     with opened(options.connection, with_configs=bool(document.throttles)) as cluster:
         found = compare(cluster, document, prune=options.prune)

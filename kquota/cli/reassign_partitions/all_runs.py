@@ -87,7 +87,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
         ("--clear-all", options.clear_all),
     ):
         if given:
-            raise Invalid(f"--all-runs verifies every open run. Leave {name} out")
+            raise Invalid(f"--all-runs verifies every open run. Leave out {name}")
     hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage, ExitStack() as locks:
         notes: list[str] = []

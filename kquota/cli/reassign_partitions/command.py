@@ -207,7 +207,8 @@ def is_milliseconds(timeout: str) -> bool:
         return True
     if not timeout[-1:].isalpha():
         raise Invalid(
-            f"--timeout {timeout!r}: give whole milliseconds, or a time with a unit, for example 10000 or 10s"
+            f"--timeout {timeout!r}: not a valid time. Give whole milliseconds, or a time with a unit, for example "
+            "10000 or 10s"
         )
     return False
 

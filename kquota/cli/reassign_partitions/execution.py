@@ -93,7 +93,7 @@ class WouldExecute(Answer):
         for name, target in self.moves.items():
             yield f"  move {name} to {joined(target)}"
         for (name, broker), log_dir in self.log_dirs.items():
-            yield f"  {name} on broker {broker} into {log_dir}"
+            yield f"  move {name} on broker {broker} into {log_dir}"
         if self.later:
             yield f"  and {counted(self.later, 'more move')} after the first wave"
         if not self.changes and not self.moves and not self.log_dirs and not self.later:

@@ -64,9 +64,7 @@ def of_missing(what: Cancellable) -> Iterator[str]:
 
 
 def _verify(plan: Path | None) -> str:
-    if (file := readable_again(plan)) is None:
-        return "Run --verify"
-    return f"Run {suggested(f'reassign-partitions --verify --reassignment-json-file {shlex.quote(file)}')}"
+    return f"Run {suggested(f'reassign-partitions --verify --reassignment-json-file {plan_argument(plan)}')}"
 
 
 def of_cancellation(done: Cancellation, plan: Path | None = None, *, preserved: bool = False) -> Iterator[str]:
@@ -234,9 +232,10 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
         ours = error.args[0] != UNREAD or (found.run is not None and setting in found.run.taken)
         yield f"warning: {setting} is {'not restored yet' if ours else 'unknown'} ({worded(error)}). {again}"
     if found.unread:
+        are, its = ("is", "its") if len(found.unread) == 1 else ("are", "their")
         yield (
-            f"error: {named_brokers(found.unread)}: dead, so the throttle rates are unknown. No run of this plan is "
-            f"recorded here. {suggested('throttle doctor --fix')} removes the rates if nothing needs them"
+            f"error: {named_brokers(found.unread)} {are} dead, so {its} throttle rates are unknown. No run of this "
+            f"plan is recorded here. {suggested('throttle doctor --fix')} removes the rates if nothing needs them"
         )
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
@@ -261,7 +260,7 @@ def _of_others(found: Verification) -> Iterator[str]:
     if found.too_early:
         yield (
             "--clear-all had no effect, because moves are running. Kafka's --verify behaves the same way. Run the same "
-            "command again when they have ended"
+            "command again when the moves have ended"
         )
     yield from (f"--clear-all removed the throttle of run {run}" for run in found.cleared_of)
 

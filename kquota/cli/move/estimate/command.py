@@ -58,7 +58,7 @@ class EstimateOptions:
             "throttle that meets it.",
         ),
     ] = None
-    nic: Annotated[str | None, value("nic", "RATE", "Network rate of each broker, for example 10Gbit/s.")] = None
+    nic: Annotated[str | None, value("nic", "RATE", "Network bandwidth of each broker, for example 10Gbit/s.")] = None
     max_impact: Annotated[
         str | None, value("max-impact", "PERCENT", "Largest share of --nic for the throttle, for example 30%.")
     ] = None

@@ -37,7 +37,7 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     if throttle is None and deadline is None:
         raise Invalid("no throttle and no deadline is given. Give --throttle RATE or --deadline TIME")
     if max_impact is not None and nic is None:
-        raise Invalid("--max-impact: the network rate is missing. Give --nic RATE, for example --nic 10Gbit/s")
+        raise Invalid("--max-impact: the network bandwidth is missing. Give --nic RATE, for example --nic 10Gbit/s")
     impact = None if max_impact is None else percentage(max_impact, "--max-impact")
     if impact == 0:
         raise Invalid(f"--max-impact {max_impact}: a move cannot finish with this limit. Give more than 0%")
@@ -110,7 +110,8 @@ def window(
     below = []
     if asked.network is not None:
         left = network_bound(asked.network, bytes_in, replication_factor)
-        below.append(Bound(rate=left, why=f"N - IN/R, N {human_rate(asked.network)}, R {replication_factor} (KIP-73)"))
+        terms = f"--nic N {human_rate(asked.network)}, replication factor R {replication_factor}"
+        below.append(Bound(rate=left, why=f"N - IN/R, {terms} (KIP-73)"))
         if asked.impact is not None:
             why = f"--max-impact, {exact_percentage(asked.impact)} of --nic"
             below.append(Bound(rate=float(asked.impact * asked.network), why=why, closed=True))

@@ -94,7 +94,7 @@ def band_source(band: Band) -> str:
     why = (
         f"{error}, and write rates from their 5th to their 95th percentile"
         if band.writes
-        else f"only {error}, because the percentiles of the write rates are unknown"
+        else f"only the {error}, because the percentiles of the write rates are unknown"
     )
     if band.unused_quota:
         why += "; a throttle is already set on a broker, so copies may use its unused quota at the start"

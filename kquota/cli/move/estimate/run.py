@@ -204,7 +204,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     """Yield the number of rows that were left out, each assumption, and warnings about what the estimate omits."""
     health = measured.health
     left_out = {
-        "no broker, topic, partition or valid size": health.bad,
+        "broker, topic, partition or a valid size is missing": health.bad,
         "replica listed twice (kquota uses only its largest size)": health.duplicate,
         "future replica (a copy between two log dirs of one broker)": health.future,
     }

@@ -126,7 +126,7 @@ def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
         yield band
     yield f"Can finish   {_can_finish(verdict)}"
     verb = "sends" if share.side is Side.LEADER else "receives"
-    where = f"in {named_wave(judged)} " if isinstance(judged, Waves) else ""
+    where = f"in {named_wave(judged)}: " if isinstance(judged, Waves) else ""
     silent = " (if nothing is written)" if judged.feasible is None else ""
     yield f"Bottleneck   {where}broker {share.broker}, which {verb} {human_bytes(share.bytes)}{silent}"
     if verdict.deadline is not None:

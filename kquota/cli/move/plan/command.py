@@ -53,7 +53,7 @@ class PlanOptions:
         value(
             "balance-log-dirs",
             "ID",
-            "Balance the bytes in the log dirs of this broker. You cannot combine it with another goal.",
+            "Balance the bytes in the log dirs of this broker. Not with other goals.",
             min=0,
         ),
     ] = None

@@ -135,7 +135,8 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
     try:
         moves.snapshot(topics)
     except Refused as error:
-        raise Refused(error, ". A plan needs Describe on every topic. Choose topics with --topics") from error
+        step = "To plan without it, choose other topics with --topics"
+        raise Refused(error, f". This user needs Describe on every topic of the plan. {step}") from error
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:

@@ -84,7 +84,8 @@ class ClusterHealth:
 
 def _named(found: Collection[TopicPartition]) -> str:
     outside = agreeing(len(found), "partition", "outside the plan has", "outside the plan have")
-    return f"{outside} no leader or an out-of-sync replica ({few(sorted(found), _SHOWN)})"
+    has = "has" if len(found) == 1 else "have"
+    return f"{outside} no leader, or {has} an out-of-sync replica ({few(sorted(found), _SHOWN)})"
 
 
 def must_be_the_only_move(prepared: Prepared) -> None:

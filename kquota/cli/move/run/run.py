@@ -339,5 +339,7 @@ def _notes(found: Verification, elections: LeadersElected | None, plan: Path, ab
     if elections is not None:
         yield from elections.notes(plan)
     if aborted is not None:
-        undid = "undid" if found.verdict is Progress.DONE else "could not completely undo"
-        yield f"error: kquota {undid} the move (--abort-on-trouble): {aborted}"
+        undid = "undid the move"
+        if found.verdict is not Progress.DONE:
+            undid = "could not completely undo the move. Reason for the undo"
+        yield f"error: kquota {undid} (--abort-on-trouble): {aborted}"

@@ -165,7 +165,10 @@ def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
     absent = next((key for key in keys if key not in known), None)
     if absent is not None and (given or not known):
         name = trace.files.given_names()[0]
-        raise Invalid(f"--trace {name}: has no column {QUOTA_KEYS[absent].counts}, which the key {absent} needs")
+        raise Invalid(
+            f"--trace {name}: has no column {QUOTA_KEYS[absent].counts}, which the key {absent} needs. Add the column, "
+            "or give another --key"
+        )
     return known
 
 

@@ -215,7 +215,7 @@ def _flow_lines(flow: Flow) -> Iterator[str]:
         again = agreeing(flow.rejected, "fetch request", "was", "were")
         empty = f"; {again} sent again after an empty answer" if flow.rejected else ""
         yield (
-            f"Throttled    {counted(flow.delayed, 'time')} by its {' and its '.join(flow.by)}, first for "
+            f"Throttled    {counted(flow.delayed, 'time')} by the {' and the '.join(flow.by)}, first for "
             f"{flow.first_wait:,} ms, at most for {flow.worst_wait:,} ms{empty}"
         )
     steady = flow.steady_bytes

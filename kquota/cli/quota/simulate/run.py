@@ -192,7 +192,8 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         for key, column in columns.items():
             if trace.header is not None and column not in trace.names:
                 raise Invalid(
-                    f"{option_name(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}"
+                    f"{option_name(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}. "
+                    f"Leave out {option_name(key)}, or add the column"
                 )
         bad = Bad()
         found = _answered(given, held, trace, bad, where, scratch)

@@ -250,12 +250,13 @@ def _incomplete(answered: Iterable[world.BrokerMetrics]) -> Iterator[str]:
 def _of_another(others: Sequence[world.BrokerMetrics], source: MetricsSource) -> Iterator[str]:
     if others:
         label = (
-            "If the broker has just stopped, try again later. If Prometheus scrapes several clusters, add a label of "
+            "If a broker has just stopped, try again later. If Prometheus scrapes several clusters, add a label of "
             "this cluster to the URL"
         )
+        ids = "this id" if len(others) == 1 else "these ids"
         yield (
             f"warning: the metrics of {_brokers([one.broker for one in others])} are left out, because this cluster "
-            f"has no such live broker. {label if source.prometheus else 'Check the exporters in --metrics'}"
+            f"has no live broker with {ids}. {label if source.prometheus else 'Check the exporters in --metrics'}"
         )
 
 

@@ -59,9 +59,7 @@ def _alter_side(of: Finding) -> str:
 
 DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.RESUME_RUN: lambda _: suggested("move resume"),
-    Remedy.END_RUN: lambda _: (
-        f"{suggested('reassign-partitions --verify --reassignment-json-file PLAN')}, or {suggested('move resume')}"
-    ),
+    Remedy.END_RUN: lambda _: f"{suggested('reassign-partitions --verify --all-runs')}, or {suggested('move resume')}",
     Remedy.REMOVE: lambda _: _fix(),
     Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_fix()}",
     Remedy.SET_RATE: lambda of: _set_on_brokers(of),

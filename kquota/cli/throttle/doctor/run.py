@@ -133,7 +133,9 @@ def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> t
 def _must_know_all_runs(ports: Ports) -> None:
     """Raise Refused if kquota cannot read all runs, because an unread run may need an apparent leftover."""
     if ports.alone is not None and ports.hidden:
-        raise Refused(ports.alone, ". Nothing was removed, because a run of another host may need these throttles")
+        raise Refused(
+            ports.alone, ". Nothing was removed, because a run of another host may need the leftover throttles"
+        )
     if unreadable := ports.runs.unreadable:
         raise Refused(
             f"recorded run {unreadable[0]} cannot be read, so its values are unknown. Nothing was removed. Use the "

@@ -11,6 +11,7 @@ from kquota.cli.amounts import count_or_unknown, rate_or_unknown
 from kquota.cli.output import Answer, JsonObject, Part, Row, each, hidden, key, moment, rounded, spread
 from kquota.cli.table import aligned
 from kquota.cli.throttle.changes import compact, spans
+from kquota.measure import counted
 from kquota.reassign.run import Run
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
@@ -184,7 +185,7 @@ class ThrottlesShown(Answer):
         yield ""
         yield from _indented(aligned(cells, ["partition", BYTES_IN, "lag (offsets)"], left=[0]))
         if (more := len(busiest) - _MOST) > 0:
-            yield f"  and {more:,} more: --output json shows all of them"
+            yield f"  ... and {counted(more, 'more partition')}. --output json shows all partitions"
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each rate, for each group in `held`, and for each throughput and lag.
