@@ -24,8 +24,9 @@ _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def read(path: Path, what: str, *, empty: str = "is empty") -> tuple[str, str]:
     """Return the text of a file, and the name of the file in messages. `path` can also be a pipe, or `-` for stdin.
 
-    Removes a byte order mark. `what` describes the file, for example "a reassignment JSON file", and `empty` is the
-    problem of an empty file. Raises Invalid for a file that is unreadable, empty, larger than `LARGEST` or not UTF-8.
+    Removes a byte order mark. `what` describes the file, for example "a reassignment JSON file". `empty` is the problem
+    that the message about an empty file states. Raises Invalid for a file that is unreadable, empty, larger than
+    `LARGEST` or not UTF-8.
     """
     piped = str(path) == "-"
     name = "stdin" if piped else str(path)

@@ -28,7 +28,7 @@ several copies of the rows.
 """
 SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
-"""The lines in one statement have at most this many characters, unless a single line is longer."""
+"""The lines in one statement have at most this many characters in total. A longer line gets its own statement."""
 _ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
 
 _Row = tuple[str, str]
@@ -47,7 +47,7 @@ class Reader:
         """Return every line of text files, gzipped or not, as `value`. `file` is the name of a link in `Files.names`,
         or the path of a file elsewhere.
 
-        Raises Invalid as `uploaded` does, if local files must be sent.
+        Raises the errors of `uploaded` if local files must be sent.
         """
         from pyspark.sql import functions as F
 
@@ -151,8 +151,8 @@ class Reader:
         partitions: Iterable[str] = (),
         elsewhere: bool = True,
     ) -> DataFrame:
-        """Send local Parquet to Spark with pyarrow. Raises Refused without pyarrow, which only the client of Spark
-        Connect installs, and Invalid for unreadable files.
+        """Send local Parquet to Spark with pyarrow. Raises Invalid for unreadable files, and Refused without pyarrow,
+        which only the client of Spark Connect installs.
         """
         try:
             import pyarrow
@@ -214,7 +214,7 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     """Return every line of the files as `value`, with the link of its file as `file`. No path is sent, and the engine
     runs no Python.
 
-    Raises Invalid for a file that is damaged or not text, and names the file.
+    Raises Invalid, which names the file, if a file is damaged or is not text.
     """
     from pyspark.sql.utils import is_remote
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
 """The time in ms that one row of a stream covers. If each row had only one request, sending the rows to Python would
-take ten times as long as simulating them.
+take ten times as long as simulating the requests.
 """
 _CURVE: Final = "struct<seconds: bigint, first: bigint, cells: array<bigint>>"
 _FLOW: Final = {

@@ -36,7 +36,7 @@ class TraceUse:
 def opened(
     reader: Reader, trace: TraceFiles, bad: Bad, cluster_id: str, keys: Collection[str], ms: int
 ) -> TraceUse | None:
-    """Return the job that reads the last `ms` milliseconds of a trace, or None if no row is valid.
+    """Return the quota use in the last `ms` milliseconds of a trace, or None if no row is valid.
 
     `bad` receives the invalid rows.
     """

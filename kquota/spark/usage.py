@@ -40,7 +40,7 @@ USAGE: Final = {
     "cluster": "string",
     "date": "string",
 }
-"""The columns of a compacted day, which are a contract: `docs/formats.md`."""
+"""The columns of a compacted day. `docs/formats.md` documents them as a contract."""
 _ROW: Final = {
     "version": "int",
     "cluster": "string",

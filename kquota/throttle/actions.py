@@ -137,7 +137,7 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
-    """The time of the reading is the moment at which all brokers have answered."""
+    """Return one reading of the logs of these topics. Its time is the moment at which all brokers have answered."""
     if not topics:
         return FlowReading(at=clock.monotonic(), logs={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))

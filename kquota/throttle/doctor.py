@@ -1,4 +1,5 @@
-"""The rules of `doctor`, in the order of the findings: throttles that are left over, have no effect or are wrong.
+"""The rules of `doctor`, in the order of their findings. They find throttles that are left over, have no effect or are
+wrong.
 
 The module also selects the values that `doctor --fix` can remove, and determines when each was first seen.
 """

@@ -298,8 +298,8 @@ def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: Broker
 
 
 def _recovery_run(runs: Runs, broker: BrokerId) -> Run | None:
-    """Return the open run that throttles a returning broker. Raises Refused if only an unreadable run may be
-    this run.
+    """Return the open run that throttles a returning broker, or None. Raises Refused if no such run is known, but a
+    recorded run that cannot be read may be this run.
     """
     known = throttle_wanted.known(throttle_wanted.recovery(broker), runs.unfinished())
     if known is None and runs.unreadable:

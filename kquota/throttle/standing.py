@@ -60,7 +60,7 @@ class Standing:
     misplaced: Mapping[BrokerOrDefault, tuple[str, ...]]
     """The config keys of lists that are set on a broker. Brokers ignore these lists."""
     runs: tuple[Run, ...] = ()
-    """The unfinished recorded runs, oldest first."""
+    """The recorded runs that were open during the reading, oldest first."""
     release: tuple[int, ...] | None = None
     """The release of the brokers, or None if it is unknown."""
     unread_topics: tuple[str, ...] = ()

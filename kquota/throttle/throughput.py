@@ -56,8 +56,9 @@ class MeasuredFlow:
     lags: Mapping[TopicPartition, int | None]
     """The total lag of the followers of each partition with a listed replica."""
     keep_up: Mapping[BrokerId, float | None]
-    """The follower traffic from each broker, which a leader counts but does not delay (KAFKA-4313): the write rate of
-    each partition that the broker leads as a listed replica, once for each in-sync follower.
+    """The follower traffic from each broker: the write rate of each partition that the broker leads as a listed
+    replica, once for each in-sync follower. The broker counts this traffic against its leader rate, but does not delay
+    it (KAFKA-4313).
     """
     behind: Mapping[BrokerId, float | None]
     """The same sum as `keep_up` for out-of-sync followers, which the leader delays."""
@@ -161,7 +162,9 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth of each replica's log in bytes per second, or None if it is unknown."""
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown. A replica whose log is
+    missing from one of the readings is left out.
+    """
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

@@ -56,7 +56,8 @@ def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
 
 
 def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: Collection[BrokerId]) -> WantedValues:
-    """Return the settings that throttle only the out-of-sync replicas of a broker. Without such replicas, return none.
+    """Return the settings that throttle only the out-of-sync replicas of a broker. Without such replicas, the
+    result is empty.
 
     The follower lists contain these replicas. The leader lists contain the other replicas of the same partitions,
     because each of them may become the leader. Brokers in the leader lists get the leader rate, and the returning

@@ -208,8 +208,8 @@ def offsets_behind(end: int | None, leader_end: int | None) -> int | None:
 def _left(copied: int | None, size: int, end: int | None, lag: int | None) -> int | None:
     """Estimate the missing bytes. `size` and `end` are those of the leader's log.
 
-    A follower copies batches unchanged, so the missing bytes are the difference in log size, unless retention or
-    compaction left the leader's log no larger than the copy.
+    A follower copies batches unchanged, so the missing bytes are the difference in log size. If retention or compaction
+    left the leader's log no larger than the copy, the estimate is `lag` times the mean bytes per offset.
     """
     if lag == 0:
         return 0

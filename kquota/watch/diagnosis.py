@@ -209,7 +209,9 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
 
 
 def _whole_windows(history: WatchHistory) -> WatchSample | None:
-    """Return a sample about three, two or one quota windows old, because copies arrive in bursts of one window."""
+    """Return a sample about three quota windows old, or else two or one, because copies arrive in bursts of one window.
+    Returns None if the samples cover less than one window.
+    """
     for count in (3, 2, 1):
         if history.now.at - history.samples[0].at >= count * QUOTA_WINDOW:
             return window(history, count * QUOTA_WINDOW)

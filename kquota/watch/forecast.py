@@ -1,4 +1,4 @@
-"""The rest of the watched moves, simulated until their last copy ends: the time left of each destination."""
+"""Simulates the rest of the watched moves until their last copy ends, to predict the time left of each destination."""
 
 from __future__ import annotations
 

@@ -288,8 +288,8 @@ class _Totals:
         return {b: (size - before.get(b, 0.0)) / seconds for b, size in self._followed.items()} if seconds else {}
 
     def add_flowing(self, before: Flowing, now: Flowing) -> None:
-        """Add the interval between two readings to the busy seconds of brokers, and to the possible and the used bytes
-        of link ends. For the seconds and the possible bytes, the states `before` and `now` count for half of the
+        """Add the busy seconds of brokers, and the possible and the used bytes of link ends, for the interval between
+        two readings. For the seconds and the possible bytes, the states `before` and `now` count for half of the
         interval each.
         """
         half = self._seconds / 2

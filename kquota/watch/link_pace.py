@@ -16,7 +16,7 @@ from kquota.watch.symptom import ThrottleSide
 
 _PACE_SECONDS: Final = 60.0
 _USUAL_SECONDS: Final = 2 * QUOTA_WINDOW
-"""The mean of all brokers counts in the share or pace of one broker like a measurement over this many seconds."""
+"""In the share or the pace of one broker, the mean of all brokers counts like a measurement over this many seconds."""
 _LEAST_SECONDS: Final = 4.0
 """The shortest time in which a pace can be measured."""
 _FLAT: Final = 0.01
@@ -25,7 +25,7 @@ _FLAT: Final = 0.01
 
 class Trend(enum.Enum):
     """The change of SumReplicaLag over the last two quota windows, or over all samples if they cover less time. If
-    readings are farther apart than that, the change since the previous reading.
+    readings are farther apart than two windows, it is the change since the previous reading.
     """
 
     FALLING = "falling"

@@ -162,8 +162,8 @@ class MoveWatch:
         return self._observed(snapshot)
 
     def _read_lists(self, topics: frozenset[str], snapshot: Snapshot, *, wide: bool) -> None:
-        """Unless the reading is `wide`, read only the lists of topics whose moves have changed, because a run throttles
-        partitions wave by wave.
+        """Read the throttled replica lists of these topics. Unless the reading is `wide`, read only the lists of topics
+        whose set of moving partitions has changed, because a run throttles partitions wave by wave.
         """
         running = snapshot.running.keys()
         if not wide:

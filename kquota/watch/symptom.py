@@ -146,7 +146,7 @@ class CaughtReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullDisk:
-    """A log dir of a destination that has less space than its copies still need, or that has an error."""
+    """A full or failed log dir of a destination: it has less space than its copies still need, or it has an error."""
 
     broker: BrokerId
     log_dir: str

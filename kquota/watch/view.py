@@ -115,8 +115,8 @@ class WatchedMoveView:
     def least_seconds(self) -> float | None:
         """The seconds that the missing bytes take if the copies use the whole throttle rate of each destination.
 
-        Only destinations with running copies count. None if there are none, or if one of them has no known throttle
-        rate or unknown missing bytes. A single reading is enough to calculate this time.
+        Only destinations with running copies count. None if there are none, or if one of them has unknown missing bytes
+        or no known throttle rate. A single reading is enough to calculate this time.
         """
         return highest(_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running)
 

@@ -23,7 +23,7 @@ def _execute_late(name: str) -> None:
     """Register a package of kafka-python without executing it, because that would import 60 schemas and three clients,
     which takes a third of the time of a short command.
 
-    Code that reads a name from the package executes it, unless `_HOMES` has the name.
+    The first read of a name that is not in `_HOMES` executes the package.
     """
     spec = find_spec(name)
     if name in sys.modules or spec is None or spec.loader is None:

@@ -46,7 +46,8 @@ def fenced(wire: Wire) -> frozenset[BrokerId]:
 def _shows(answer: Any, wanted: Mapping[str, int]) -> bool:
     """Return True if each topic has the wanted number of partitions with a leader in the broker's answer.
 
-    The number 0 means a deleted topic, which the broker must not know. A broker can still list it without leaders.
+    The number 0 means a deleted topic, which the broker must report as unknown. A topic without leaders does not count
+    as deleted, because a broker can still list it.
     """
     topics = {topic.name: topic for topic in answer.topics}
     return all(

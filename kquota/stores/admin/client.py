@@ -1,8 +1,9 @@
-"""kafka-python's client, which also waits for throttle times (KIP-219), connects again, and lets signals interrupt it.
+"""An extension of kafka-python's client that waits for throttle times (KIP-219), connects again, and lets signals
+interrupt it.
 
-kafka-python forgets the throttle time when a connection ends, and ignores it in the first answer of the first
-connection. After the bootstrap, it does not connect again if a broker closes a new connection, for example at a limit
-(KIP-612).
+kafka-python alone forgets the throttle time when a connection ends, and ignores it in the first answer of the first
+connection. After the bootstrap, kafka-python does not connect again if a broker closes a new connection, for example at
+a limit (KIP-612).
 """
 
 from __future__ import annotations
@@ -149,8 +150,8 @@ _Received: TypeAlias = tuple[bytes, Exception | None]
 
 
 def _last_words_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
-    """Deliver the last data before the end of the connection. kafka-python drops it, although it is usually the
-    broker's reason for refusing a login.
+    """Return a function like `receive` that delivers the last data before the end of the connection. kafka-python drops
+    this data, although it is usually the broker's reason for refusing a login.
     """
     ended: list[Exception] = []
 

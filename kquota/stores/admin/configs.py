@@ -1,6 +1,7 @@
-"""The Configs port on the Admin API (KIP-226, KIP-339): DescribeConfigs and IncrementalAlterConfigs, from Kafka 2.3.
+"""The Configs port on the Admin API (KIP-226, KIP-339): DescribeConfigs and IncrementalAlterConfigs, since Kafka 2.3.
 
-ListConfigResources (KIP-714, KIP-1142) and ListGroups name the groups and the subscriptions to client metrics.
+kquota lists subscriptions to client metrics with ListConfigResources (KIP-714), and groups with both
+ListConfigResources (KIP-1142) and ListGroups.
 """
 
 from __future__ import annotations
@@ -135,8 +136,8 @@ class WireConfigs:
     def _described(
         self, asked: Mapping[Resource, Sequence[str] | None], *, synonyms: bool
     ) -> Iterator[tuple[Resource, Any | KquotaError]]:
-        """Yield each resource with its answer or error, without dead brokers. `asked` has the keys to read, or None for
-        all keys.
+        """Yield each resource with its answer or error. The configs and loggers of dead brokers are left out. `asked`
+        has the keys to read, or None for all keys.
 
         If the broker that is asked for shared resources, such as topics, does not answer, kquota asks the next broker.
         Raises Unreachable if no broker is left to ask for them.
@@ -161,7 +162,7 @@ class WireConfigs:
     def _altered(
         self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
     ) -> dict[Resource, Any | KquotaError]:
-        """Dead brokers are missing from the result."""
+        """Return the answer or the error for each resource. The configs and loggers of dead brokers are left out."""
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -280,7 +281,9 @@ def _maybe_written(resource: Resource) -> tuple[str, NextStep | StepFor]:
 
 
 def _failure(resources: Sequence[Resource], errors: Mapping[Resource, KquotaError]) -> KquotaError:
-    """For several resources, this is Incomplete if any of them was or may have been written, and otherwise Refused."""
+    """Return the error to raise. For one resource, this is its own error. For several resources, it is Incomplete if
+    any of them was or may have been written, and otherwise Refused.
+    """
     if len(resources) == 1:
         return errors[resources[0]]
     first, *others = {str(error): error for error in errors.values()}.values()

@@ -42,8 +42,8 @@ class ControllerMetadata(ClusterMetadata):  # type: ignore[misc]
         return DescribeClusterRequest(endpoint_type=_CONTROLLERS, min_version=1)
 
     def update_metadata(self, metadata: Any) -> None:
-        """Raise KafkaError for an error in the answer, and for an answer without an active controller, so that
-        kafka-python asks again.
+        """Update the known controllers. Raise KafkaError for an error in the answer, and for an answer without an
+        active controller, so that kafka-python asks again.
         """
         error: Exception | None = None
         if metadata.error_code:

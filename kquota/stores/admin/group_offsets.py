@@ -24,10 +24,12 @@ MOST_PARTITIONS: Final = 10_000
 _LISTED_SECONDS: Final = 60.0
 """After this many seconds, or earlier after a failure, kquota looks up the groups and leaders again."""
 _SECONDS: Final = 8.0
-"""The time limit in seconds for listing the groups and reading their commits, and again for reading the ends."""
+"""The time limit in seconds for listing the groups and reading their committed offsets, and again for reading the last
+stable offsets.
+"""
 _LONGEST_GAP: Final = 5.0
-"""The maximum time in seconds for reading commits and ends. After a longer time, the two do not fit together,
-so the reading has no groups.
+"""The maximum time in seconds for reading the committed offsets and the last stable offsets. After a longer time, the
+two do not fit together, so the reading has no groups.
 """
 _WITH_STATES: Final = 4
 """The version of ListGroups that added the states, in Kafka 2.6."""

@@ -111,8 +111,8 @@ class RdkafkaClient:
                         self._failed(error)
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
-        """Write records of `record` bytes until the meter ends or, with `most`, until each partition has this many
-        bytes.
+        """Write records of `record` bytes until the meter ends. With `most`, write only until each partition has this
+        many bytes, and raise Unreachable if the meter ends first.
         """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)

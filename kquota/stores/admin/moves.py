@@ -133,7 +133,9 @@ class _JoinedTopic(NamedTuple):
 def _joined(
     described: Mapping[TopicPartition, PartitionReplicas], moves: Mapping[TopicPartition, PartitionReplicas]
 ) -> dict[TopicPartition, PartitionReplicas]:
-    """A move that ends between the two reads still counts as running, because the moves are read first."""
+    """Return the described partitions with the values of their moves. kquota reads the moves first, so a move that ends
+    before the metadata is read still counts as running.
+    """
     return {
         name: now
         if (move := moves.get(name)) is None

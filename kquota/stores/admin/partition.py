@@ -32,7 +32,7 @@ _PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78
 """Error codes after which another attempt can help, for example because the partition is new."""
 
 _ABSENT_SECONDS: Final = 3.0
-"""A missing topic counts as deleted only after these seconds, because a broker may not know a new topic yet."""
+"""A missing topic counts as deleted only after this many seconds, because a broker may not know a new topic yet."""
 _PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * 2**20
 _NO_LEADER: Final = "it has no leader now"

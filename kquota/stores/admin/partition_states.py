@@ -30,7 +30,9 @@ from kquota.terms import BrokerId, TopicPartition
 _OLDEST: Final = 9
 _WITH_TOPIC_ID: Final = 10
 _ENTRY: Final = struct.Struct(">hiii")
-"""The fixed fields of a partition: error code, partition, leader and leader epoch. Three broker id arrays follow."""
+"""The fields of a partition that have a fixed size: error code, partition, leader and leader epoch. Three arrays of
+broker ids follow.
+"""
 _OPERATIONS: Final = 4
 """The size in bytes of the authorized operations at the end of a topic."""
 

@@ -16,7 +16,7 @@ from kquota.stores.admin.requests import FORBIDDEN
 from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
-"""UNKNOWN_TOPIC_OR_PARTITION (the broker does not know the partition yet), and REPLICA_NOT_AVAILABLE."""
+"""Error codes for a replica that the broker does not have yet: UNKNOWN_TOPIC_OR_PARTITION and REPLICA_NOT_AVAILABLE."""
 
 _Dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
 

@@ -78,7 +78,9 @@ class WireReplicaLogs:
     def _read_ends(
         self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
     ) -> dict[BrokerId, Offsets]:
-        """Add each broker that does not answer to `silent`, with the reason."""
+        """Return the end offsets of the logs by broker. Also add each broker that does not answer to `silent`, with the
+        reason.
+        """
         asked = {
             broker: ListOffsetsRequest(topics, LATEST, DEBUGGING_REPLICA)
             for broker, topics in self._ends.encoded(wanted).items()

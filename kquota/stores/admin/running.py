@@ -77,7 +77,7 @@ def moving_topics() -> TopicCache[RunningTopic]:
 
 
 def moving(wire: Wire) -> dict[TopicPartition, PartitionReplicas]:
-    """Return the moving partitions, sorted. Raises Unreachable if no controller answers, and Refused after an error."""
+    """Return the moving partitions, sorted. Raises the errors of `ask_controller` and `by_topic`."""
     return listed(moves_by_topic(wire, moving_topics()))
 
 

@@ -50,7 +50,7 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
 
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
-    """New credentials come first, so that the user can log in at any time."""
+    """Yield the request for each mechanism. New credentials come first, so that the user can log in at any time."""
     for keys in change.add:
         yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
     for mechanism in change.delete:

@@ -45,7 +45,9 @@ class WireLog:
         """The batches of all kquota processes after the last batch that the caller has read or appended."""
         self._sequence = 0
         self.foreign = 0
-        """The number of ignored records: records of other producers, without a text key, or in an unreadable batch."""
+        """The number of ignored records: records of other producers, records without a text key, and records in an
+        unreadable batch.
+        """
         self.truncated = False
         """True if a fetch showed that records were deleted by DeleteRecords, retention or an unclean election."""
 

@@ -205,10 +205,11 @@ def _no_broker_shows(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return True unless the controller answers that the topic exists, or does not answer. kquota does not ask Kafka
-    4.0 or newer.
+    """Return False if the controller reports that the topic exists, or if the controller does not answer. Otherwise
+    return True.
 
-    On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic.
+    On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic. Kafka 4.0 and newer have
+    no ZooKeeper, so kquota does not ask them.
     """
     if wire.version() >= _ON_KRAFT:
         return True

@@ -283,7 +283,7 @@ def _ids(encoded: bytes) -> tuple[BrokerId, ...]:
 
 
 _shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
-"""Partitions on the same brokers share one object, which saves half of their memory."""
+"""`_ids` with a cache. Partitions with the same list of brokers share one tuple, which saves half of their memory."""
 _MOST_REPLICAS: Final = 16
 """The largest number of broker ids in a shared array. The limit keeps the memory of the cache small."""
 

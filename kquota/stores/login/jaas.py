@@ -54,8 +54,9 @@ def login(text: str, where: str) -> Login:
 def section(path: Path, name: str, option: str) -> Login | None:
     """Return the login of a section in a JAAS file, or None if the section does not exist. The file must be UTF-8.
 
-    Raises Invalid for an unreadable or invalid file, if the section does not have exactly one login module, and if the
-    file has the section twice, as Java does. The message has the option and the file, but no content of the file.
+    Raises Invalid for an unreadable or invalid file, and if the section does not have exactly one login module. Also
+    raises Invalid if the file has the section twice, because Java refuses such a file. The message has the option and
+    the file, but no content of the file.
     """
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)

@@ -42,8 +42,8 @@ TUNING: Final = {
 """The integer properties that kquota supports with every security protocol, each with its minimum."""
 _LONGEST_MS: Final = 2**31 - 1
 _NEVER_IDLE: Final = ("connections.max.idle.ms", "-1")
-"""With this value, Kafka's clients never close an idle connection. kquota uses `_LONGEST_MS` (24 days) instead, because
-kafka-python would close each connection at once, and librdkafka refuses a negative value.
+"""With this value of the property, Kafka's clients never close an idle connection. kquota uses `_LONGEST_MS` (24 days)
+instead of -1. With -1, kafka-python would close each connection at once, and librdkafka refuses a negative value.
 """
 _ALWAYS: Final = frozenset({"security.protocol", "client.id", *TUNING})
 _TLS: Final = frozenset(
@@ -143,8 +143,8 @@ def security(
 
     If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
     unreadable file and for an unusable property. Messages name the file and the property. They can contain the path of
-    a store and the address of a token endpoint. They contain no other unknown value, because such a value may be a
-    secret in the wrong line.
+    a store and the address of a token endpoint. Otherwise they contain only values that kquota knows, for example
+    `SASL_SSL`, because any other value may be a secret in the wrong line.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.

@@ -85,7 +85,11 @@ def _kafkas_word(key: str) -> str:
 
 
 def _digest(path: Path | None, environment: Mapping[str, str], warn: Callable[[str], None], sasl: str) -> Digest | None:
-    """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names."""
+    """Return the login of the section `Client`, or of the section that `zookeeper.sasl.clientconfig` names.
+
+    Without `path`, returns None if `KAFKA_OPTS` names no JAAS file or turns SASL off, or if the file has no such
+    section.
+    """
     options = environment.get(_KAFKA_OPTS, "")
     name = jaas.java_property(options, "zookeeper.sasl.clientconfig") or "Client"
     if path is not None:

@@ -69,7 +69,9 @@ class BrokerMetrics:
         return bool(self.used or self.throttle_ms or self.tokens)
 
     def readings(self) -> Iterator[tuple[QuotaBucket, BucketUse]]:
-        """Yield each bucket once, with its use. A list of all uses would take much memory."""
+        """Yield each bucket once, with its use. This is not a list, because a list of all uses would take much
+        memory.
+        """
         used, throttle_ms, tokens = self.used, self.throttle_ms, self.tokens
         throttled = (packed for packed in throttle_ms if packed not in used)
         rejected = (packed for packed in tokens if packed not in used and packed not in throttle_ms)
@@ -86,7 +88,7 @@ class BrokerMetrics:
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
     """Return the metrics of one broker. `where` is the name of a broker that does not report its id.
 
-    Samples of other metrics are ignored. If several samples have the same percentile, the highest value is returned.
+    Samples of other metrics are ignored. If a percentile has several samples, the highest value counts.
     """
     broker, queue, produce = where, None, None
     used: dict[PackedBucket, float] = {}
@@ -112,8 +114,8 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
 
 @lru_cache(maxsize=128)
 def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """Return the name in lower case, and its match, or None if it is not the name of a quota metric. The result is
-    cached, because the metrics of thousands of clients have the same name.
+    """Return the name in lower case, and its match. The match is None if the name is not that of a quota metric. The
+    result is cached, because the metrics of thousands of clients have the same name.
     """
     return name.lower(), _NAME.search(name.lower())
 

@@ -128,7 +128,9 @@ def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @lru_cache(maxsize=128)
 def _is_wanted(begin: bytes) -> bool:
-    """Return True if lines with this beginning are parsed: the name, followed by `{` if the lines have labels."""
+    """Return True if lines that begin with `begin` are to be parsed. `begin` is the name of the metric, followed by `{`
+    if the lines have labels.
+    """
     return begin[:1] != b"#" and _WANTED.search(begin) is not None
 
 

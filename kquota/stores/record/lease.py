@@ -27,7 +27,7 @@ _MOST: Final = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The lock as it is stored in the record. `term` grows with every holder, `beat` with every beat."""
+    """The lock as it is stored in the record. `term` grows with every new holder, and `beat` grows with every beat."""
 
     term: int
     beat: int

@@ -113,7 +113,9 @@ class RecordedRuns:
         return ordered(self._joined(whole=True).runs.values())
 
     def latest(self, run: Run) -> Run:
-        """Return the run as this process last read or wrote it, even if it has ended, or `run` if it did neither."""
+        """Return the run as this process last read or wrote it, even if the run has ended. If this process has neither
+        read nor written the run, return `run`.
+        """
         return self._latest.get(run.id, run)
 
     def past(self, *, whole: bool) -> PastRuns:
@@ -188,7 +190,9 @@ class RecordedRuns:
             self._next(run)
 
     def place(self, run: Run) -> str:
-        """Return the path of the run's journal, or the place of the shared record if this host has no journal."""
+        """Return the place of the shared record if there is one and this host has no journal of the run. Otherwise
+        return the path of the run's journal.
+        """
         here = self._files.has(run) or not self.shared
         return self._files.place(run) if here else self._shared.place
 

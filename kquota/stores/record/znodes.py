@@ -105,7 +105,7 @@ class ZnodeLock:
         raise Busy("other kquota processes keep taking the lock of this cluster", AGAIN_LATER)
 
     def _release(self) -> None:
-        """If this fails, the end of the session releases the lock."""
+        """Release the lock. If this fails, the end of the session releases it."""
         mine, self._mine = self._mine, None
         with contextlib.suppress(KquotaError):
             node = self._znodes.read(LOCK)
@@ -130,7 +130,7 @@ class ZnodeRecord:
         self._lock = ZnodeLock(znodes)
         self._versions: dict[str, int] = {}
         self._parts: dict[str, set[str]] = {}
-        """The names of the chunks in each run's parts when they were last listed. Other kquotas may add more."""
+        """The known names of the chunks in each run's parts. Other kquotas may add more chunks."""
         self._staged: dict[str, bytes | None] = {}
         self.unreadable: dict[str, str] = {}
 

@@ -1,7 +1,8 @@
 """Converts values to and from the JSON of runs and other state. Each function that reads a value checks its type and
 its bounds.
 
-The input may be forged, so these functions raise ValueError for an invalid value. `Fields` converts a dataclass.
+The input may be forged, so these functions raise an error for an invalid value, usually ValueError. `Fields` converts a
+dataclass.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def moment(value: Any) -> datetime:
 
 
 def rate(number: Any) -> ByteRate | None:
-    """Return a rate in whole bytes per second, or None for null. Raises ValueError unless it is from 1 to 2^63 - 1."""
+    """Return a rate of 1 to 2^63 - 1 whole bytes per second, or None for null. Raises ValueError for other values."""
     if number is not None and (type(number) is not int or not 0 < number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a rate in bytes per second")
     return None if number is None else ByteRate(number)
@@ -71,14 +72,14 @@ def topic(value: Any) -> str:
 
 
 def count(number: Any) -> int | None:
-    """Return a number of bytes, or None for null. Raises ValueError unless it is a whole number from 0 to 2^63 - 1."""
+    """Return a whole number of bytes from 0 to 2^63 - 1, or None for null. Raises ValueError for any other value."""
     if number is not None and (type(number) is not int or not 0 <= number < 2**63):
         raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
     return number
 
 
 def seconds(number: Any) -> float | None:
-    """Return a duration in seconds, or None for null. Raises ValueError unless it is a number from 0 to 10^12."""
+    """Return a duration of 0 to 10^12 seconds, or None for null. Raises ValueError for any other value."""
     if number is None:
         return None
     if type(number) not in (int, float) or not 0 <= number < math.inf or number > _MOST_SECONDS:

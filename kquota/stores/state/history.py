@@ -36,8 +36,8 @@ _MANIFEST: Final = "_batch.json"
 def listing(paths: Iterable[Path]) -> Listing:
     """Return the history in these folders and snapshot files.
 
-    Raises Invalid if a path is missing, or if a snapshot or the manifest of a batch is unreadable or not valid. Also
-    raises Invalid if two snapshots that are not in a batch have the same key.
+    Raises Invalid if a path is missing or unreadable, or if a snapshot or the manifest of a batch is unreadable or not
+    valid. Also raises Invalid if two snapshots that are not in a batch have the same key.
     """
     rolled, held, snapshots = [], set[SnapshotKey](), dict[Path, SnapshotKey]()
     for path in paths:
@@ -53,10 +53,10 @@ def listing(paths: Iterable[Path]) -> Listing:
 
 
 def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path]:
-    """Return the snapshots to delete in a folder: each compacted snapshot, except the newest of its cluster.
+    """Return the snapshots to delete in a folder: each compacted snapshot that is not the newest one of its cluster.
 
-    `newest` needs that one, because it does not read batches. `held` has the keys of the compacted snapshots. Raises
-    Invalid if the folder or a snapshot in the folder cannot be read.
+    The newest snapshot of each cluster stays for the function `newest`, which does not read batches. `held` has the
+    keys of the compacted snapshots. Raises Invalid if the folder or a snapshot in the folder cannot be read.
     """
     lying = {path: key_of(path) for path in _lying(directory)}
     last = {each.cluster: each for each in sorted(lying.values())}
@@ -233,8 +233,8 @@ def safe(cluster_id: str) -> str:
 def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iterable[str]) -> Path:
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`, completely or not at all. Returns the path of the file.
 
-    `lines` have no newlines. Creates `directory` if it is missing, and removes partial files of killed processes that
-    are more than a day old. Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be
+    `lines` have no newlines. Creates `directory` if it is missing, and removes partial files that killed processes left
+    there more than a day ago. Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be
     written, and Incomplete if the file is saved, but a power failure could still remove it.
     """
     try:

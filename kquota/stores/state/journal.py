@@ -60,7 +60,7 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def first(run: Run, stamp: Stamp) -> dict[str, Any]:
-    """Return the document in the first line of a run's journal on this host."""
+    """Return the document for the first line of a run's journal on this host."""
     return {"version": VERSION, **run_fields.stamp_written(stamp), **run_fields.written(run)}
 
 

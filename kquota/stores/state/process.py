@@ -1,4 +1,4 @@
-"""The identity of this process for other kquota processes, and whether a process of this machine is still alive."""
+"""Identifies this process to other kquota processes, and checks whether a process of this machine is still alive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from kquota.reassign.run import Owner
 from kquota.terms import HIGHEST_ID
 
 _LONGEST_NAME: Final = 200
-"""The maximum length of a name in characters. A name above `LONGEST_TEXT` would make the record of a run unreadable."""
+"""The maximum length of a name in characters. A name longer than `LONGEST_TEXT` would make the record of a run
+unreadable.
+"""
 _START_FIELD: Final = 19
 """The index of the start time (in ticks since boot) among the fields that follow the command in `/proc/<pid>/stat`."""
 _SAME_START: Final = timedelta(seconds=2)

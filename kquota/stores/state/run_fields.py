@@ -41,7 +41,9 @@ _HIGHEST_VERSION: Final = 2**31
 _MOST_SHARED: Final = 10_000
 """After this many different entries of throttled replica lists, further entries do not share memory."""
 _MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
-"""The maximum number of entries in a throttled replica list. A longer list counts toward the decoder's memory limit."""
+"""The maximum number of entries that fit into a config of `LONGEST_VALUE` bytes. `decoder` does not convert a longer
+list, which therefore counts toward the decoder's memory limit.
+"""
 NOT_A_RUN: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Invalid)
 """The errors that this codec raises for input that kquota did not write."""
 

@@ -117,9 +117,9 @@ class RunFiles:
         missing. Returns the stamped run.
 
         The stamp has `version` and `record`: the id of the shared record to which this version is sent, or None. Raises
-        Busy if something other than a journal has this path, or if the version is 1 and the run already has a journal.
-        Raises Refused if the journal cannot be read or written, if the run id is not valid, or if the folder belongs to
-        another user.
+        Busy if something other than a journal exists at the path of the journal, or if the version is 1 and the run
+        already has a journal. Raises Refused if the journal cannot be read or written, if the run id is not valid, or
+        if the folder belongs to another user.
         """
         path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
@@ -189,6 +189,7 @@ class RunFiles:
 
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
         """Return the run of a journal and the number of its valid bytes, or None and 0 if there is no usable journal.
+        Deletes a journal whose first line is truncated, because its run never began.
 
         The journal is read again if its size changed, because another process of this host may have written to it while
         this process waited without the lock.

@@ -17,8 +17,8 @@ from kquota.text_file import looking_at
 
 _SUFFIX: Final = ".jsonl.gz"
 _RECENT_DAYS: Final = 3
-"""`add` removes partial files from this many of the newest folders. Nothing else removes them, because later readings
-go to other folders.
+"""The number of newest folders from which `add` removes partial files. `write_snapshot` removes them only from the
+folder to which it writes, and later readings go to other folders.
 """
 
 
@@ -28,9 +28,9 @@ def add(
     """Write one reading as `date=YYYY-MM-DD/<cluster>-<UTC time>.jsonl.gz`, completely or not at all.
 
     Returns the path of the file and its number of rows. A bucket without a used amount and without tokens has no row.
-    For a reading without rows, does nothing and returns None and 0. Otherwise also removes partial files of killed
-    processes, if they are more than a day old, from the folders of the last `_RECENT_DAYS` days. Raises Invalid if a
-    folder cannot be created or read. Also raises the other errors of `write_snapshot`.
+    For a reading without rows, does nothing and returns None and 0. Otherwise also removes partial files that killed
+    processes left in the newest `_RECENT_DAYS` folders more than a day ago. Raises Invalid if a folder cannot be
+    created or read. Also raises the other errors of `write_snapshot`.
     """
     rows = [(bucket, use) for bucket, use in found if use.used is not None or use.tokens is not None]
     if not rows:

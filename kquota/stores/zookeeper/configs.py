@@ -79,9 +79,9 @@ class ZooKeeperConfigs:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
         Raises Refused for a missing topic, for a config that Kafka did not write, and for a user without access. Raises
-        Conflict if other clients keep writing first, and Unreachable if the session was lost. Raises Invalid for an
-        invalid value, because no
-        broker checks a value that is written to ZooKeeper. Raises Busy if another kquota has taken over the lock.
+        Invalid for an invalid value, because no broker checks a value that is written to ZooKeeper. Raises Conflict if
+        other clients keep writing first, and Unreachable if the session was lost. Raises Busy if another kquota has
+        taken over the lock.
         """
         for change in changes:
             must_be_sound(change)

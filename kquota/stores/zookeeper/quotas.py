@@ -211,8 +211,8 @@ class ZooKeeperQuotas:
         return [] if wanted is None else [wanted]
 
     def _decoded(self, nodes: Iterable[str], parent: str) -> list[Name]:
-        """Return the names that znodes encode, without invalid names. A znode that kquota would write differently is
-        left out, because a change would write another znode.
+        """Return the names that znodes encode, without invalid names. A znode whose name kquota would encode in another
+        way is left out, because a change would write another znode.
         """
         names: list[Name] = []
         kind = parent.rpartition("/")[2]

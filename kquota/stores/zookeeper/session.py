@@ -79,7 +79,9 @@ def _waited(
     servers: Sequence[tuple[str, int]],
     names: ArgumentNames,
 ) -> KquotaError | None:
-    """Wait until the session starts. Return None, or the error if it does not. Stop early if waiting cannot help."""
+    """Wait until the session starts. Return None, or the error if the session does not start. Stop early if waiting
+    cannot help.
+    """
     begun = time.monotonic()
     states: list[str] = []
     # Record all states, because a refused login can end the session right after its start, between two checks.

@@ -278,7 +278,9 @@ class Znodes:
         return must_listen("ZooKeeper", addresses, self.names.zookeeper, self.names.command_config, deadline)
 
     def _must_log_in(self) -> None:
-        """Only the first request shows a refused login: ZooKeeper closes the connection, and kazoo then gives up.
+        """Raise Refused if ZooKeeper refuses the login, and Unreachable if the session is lost for another reason.
+
+        Only the first request shows a refused login: ZooKeeper closes the connection, and kazoo then gives up.
 
         A server that does not support logins answers, but the login never ends, so a timeout also counts as refused. A
         server that stops also closes the connection, so kquota checks that the servers still accept connections.
