@@ -363,9 +363,9 @@ O	kquota topics	--list	once	flag	Print the names of topics
 O	kquota topics	--describe	once	flag	Show topics and their partitions
 O	kquota topics	--topic	many	topics	Name of a topic or, except with --create, a regular expression
 O	kquota topics	--from-file	once	files	File with one topic per line: NAME
-O	kquota topics	--partitions	once	free	Partitions of each topic
-O	kquota topics	--replication-factor	once	free	With --create: replicas of each partition
-O	kquota topics	--replica-assignment	once	brokers,	Brokers of each partition, from partition 0, for example 1:2,2:3
+O	kquota topics	--partitions	once	free	Number of partitions of each topic
+O	kquota topics	--replication-factor	once	free	With --create: number of replicas of each partition
+O	kquota topics	--replica-assignment	once	brokers,	Brokers of each partition, from partition 0, for example 1:2,2:3 (brokers 1 and 2, then brokers 2 and 3)
 O	kquota topics	--config	many	topic-pairs	Config of the new topics
 O	kquota topics	--if-not-exists	once	flag	With --create: do not fail if a topic exists
 O	kquota topics	--if-exists	once	flag	With --alter, --delete, --describe: do not fail if a topic does not exist

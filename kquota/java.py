@@ -108,7 +108,7 @@ def trust(java: Java) -> list[str]:
         pem = Path(authorities).read_bytes()
     except OSError as error:
         raise Refused(
-            f"{authorities}: cannot be read: {error.strerror}. SSL_CERT_FILE must name a file of PEM certificates"
+            f"{authorities}: cannot be read: {error.strerror}. Set SSL_CERT_FILE to a file of PEM certificates"
         ) from error
     store = folders.cache(os.environ) / f"trust-{hashlib.sha256(pem).hexdigest()[:16]}.p12"
     _kept(store, pem, authorities)
@@ -141,7 +141,7 @@ def _truststore(pem: bytes, where: str) -> bytes:
             with contextlib.suppress(ValueError):
                 certificates.append(x509.load_pem_x509_certificate(block))
     if not certificates:
-        raise Refused(f"{where}: contains no certificate. SSL_CERT_FILE must name a file of PEM certificates")
+        raise Refused(f"{where}: contains no certificate. Set SSL_CERT_FILE to a file of PEM certificates")
     entries = [pkcs12.PKCS12Certificate(c, str(n).encode()) for n, c in enumerate(certificates)]
     return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
 

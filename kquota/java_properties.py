@@ -53,7 +53,7 @@ def _unescaped(text: str) -> str:
     try:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise ValueError(r"half of a pair of \u escapes is missing") from None
+        raise ValueError(r"a \u escape is only half of a surrogate pair. Write both halves") from None
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -264,7 +264,7 @@ def broker_settings(
             named = None if brokers is None else [Resource(kind=BROKERS, name=str(broker)) for broker in brokers]
             described = found.describe(found.resources(BROKERS) if named is None else named)
     except KquotaError as error:
-        say(f"warning: {what} are unknown, so kquota assumes Kafka's defaults: {worded(error)}")
+        say(f"warning: kquota assumes Kafka's defaults, because {what} are unknown: {worded(error)}")
         return {}
     return {
         BrokerId(int(str(resource.name))): {entry.key: entry.value for entry in entries}

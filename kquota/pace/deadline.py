@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from kquota.errors import Refused
+from kquota.errors import Parameter, Refused
 from kquota.measure import ByteRate, highest, total
 from kquota.pace.enforcement import AS_SHIPPED, QUICK_SECONDS, Enforcement
 from kquota.pace.share import Share, pace, shares
@@ -38,7 +38,8 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
     each = "" if len(waves) == 1 else f" each of its {len(waves)} waves"
     too_short = Refused(
         f"{seconds:g} s is too short: a move needs {QUICK_SECONDS:g} s to start and end{each}, whatever the "
-        "throttle. Allow more time"
+        "throttle. Give a longer ",
+        Parameter("deadline"),
     )
     if seconds <= shortest(len(waves)):
         raise too_short

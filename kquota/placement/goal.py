@@ -77,8 +77,8 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
     if not goal.destinations:
         raise Invalid(
-            "no broker is left for replicas. Give ",
+            "no broker is left for replicas. In ",
             Parameter("brokers"),
-            " that are not in ",
+            ", give at least one broker that is not in ",
             Parameter("drain"),
         )

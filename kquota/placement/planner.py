@@ -127,10 +127,10 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     pending = draft.pending[best]
     running = f" and the {human_bytes(pending)} that running moves still copy to it" if pending else ""
     return Refused(
-        f"no broker has room for a replica of {name}, {size_in_full(size)}. "
-        f"Broker {best} has the most room: with the {human_bytes(draft.incoming[best])} that this plan already copies "
-        f"to it{running}, {'nothing' if room <= 0 else size_in_full(room)} is left below "
-        f"{exact_percentage(goal.disk_limit)} of its disk. "
+        f"no broker has room for a replica of {name}, {size_in_full(size)}. Broker {best} has the most room, but "
+        f"{'nothing' if room <= 0 else f'only {size_in_full(room)}'} is left below "
+        f"{exact_percentage(goal.disk_limit)} of its disk. The {human_bytes(draft.incoming[best])} that this plan "
+        f"already copies to it{running} count as used. "
         "No plan is possible. Give more ",
         Parameter("brokers"),
         ", or raise ",

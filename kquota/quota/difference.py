@@ -95,7 +95,9 @@ def difference(
     kept = []
     if prune:
         if document.owns is None:
-            raise Invalid("pruning needs `owns: [patterns]` in the document, to state what may be removed")
+            raise Invalid(
+                "`prune` needs `owns: [patterns]` in the document. The patterns name the entities that kquota may prune"
+            )
         for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
             if standing[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):

@@ -70,7 +70,7 @@ def must_be_a_password(password: str) -> None:
     try:
         password.encode()
     except UnicodeEncodeError:
-        raise Invalid("the password is not valid UTF-8. Check the terminal's locale") from None
+        raise Invalid("the password is not valid UTF-8. Check the shell's locale") from None
 
 
 def must_be_iterations(mechanism: str, iterations: int) -> None:

@@ -51,8 +51,8 @@ def write(document: Document) -> ForeignText:
     double = {name for name in names if {Entity(user=name), Entity(user=_TLS_PREFIX + name)} <= held.keys()}
     lines: list[str] = []
     for entity, limits in held.items():
-        if _resource_name(str(entity.user)) in double:
-            why = "users NAME and CN=NAME need the same KafkaUser, which can hold only one of them"
+        if (name := _resource_name(str(entity.user))) in double:
+            why = f"users {name!r} and {_TLS_PREFIX + name!r} need the same KafkaUser, which can hold only one of them"
             losses = (*losses, Loss(what=str(entity), why=why))
         else:
             lines += _resource(str(entity.user), limits)

@@ -86,7 +86,9 @@ class Source:
         """Raise Invalid for a character that YAML does not allow, and for text longer than `LARGEST`."""
         self._name = name
         if len(text) > LARGEST:
-            raise Invalid(f"{name}: has more than {LARGEST // 2**20} MiB, which is too large for a document of quotas")
+            raise Invalid(
+                f"{name}: has more than {LARGEST // 2**20} MiB, which is too large for a document of quotas. Split it"
+            )
         if found := _NOT_YAML.search(text):
             before = text[: found.start()]
             line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
@@ -194,7 +196,7 @@ class Source:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._scalar(event, f"{what}: a key must be text")
             if key.plain and key.text == "<<":
-                self._refuse(event, "merge keys are not supported: write out the keys and values")
+                self._refuse(event, "merge keys are not supported. Write out the keys and values")
             if key.text in lines:
                 self.refuse_repeated(what, key, lines[key.text])
             if unique:

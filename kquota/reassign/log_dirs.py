@@ -234,7 +234,7 @@ def must_have_brokers(plan: Plan) -> None:
     if plan.log_dirs:
         (partition, broker), path = next(iter(sorted(plan.log_dirs.items())))
         raise Invalid(
-            f"{ZOOKEEPER} {partition} names log dir {path} on broker {broker}. Give ",
+            f"{ZOOKEEPER} The plan names log dir {path} on broker {broker} for {partition}. Give ",
             Parameter("bootstrap_server"),
             ', or write "any" for every log dir',
         )

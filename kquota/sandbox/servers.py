@@ -115,7 +115,7 @@ def free_ports(count: int) -> list[int]:
                 return found
     raise Refused(
         f"the sandbox needs {counted(count, 'free port')} from {_PORTS.start} to {_PORTS.stop - 1} on {HOST}, but "
-        f"kquota found only {len(found)}"
+        f"kquota found only {len(found)}. Stop other sandboxes or programs that use these ports"
     )
 
 

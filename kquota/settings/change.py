@@ -17,7 +17,7 @@ def must_change(add: Collection[str], delete: Collection[str]) -> None:
     if not add and not delete:
         raise Invalid("nothing to change: no key is set and none is deleted")
     if both := sorted(set(add) & set(delete)):
-        raise Invalid(f"{', '.join(both)}: both added and deleted")
+        raise Invalid(f"{', '.join(both)}: both added and deleted. Either add or delete each key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def _must_fit(key: str, text: str) -> None:
     if size > LONGEST_VALUE:
         raise Invalid(
             f"{key}: the value is {size:,} bytes long, but a broker stores at most {LONGEST_VALUE:,}. "
-            "Give a shorter value (in a throttled replica list: fewer partitions)"
+            "Give a shorter value or, for a throttled replica list, fewer entries"
         )
 
 

@@ -72,7 +72,7 @@ class Quotas:
         held = {key: limit for key in known if (limit := limits.get(key)) is not None}
         for model in Model:
             if len(rivals := [key for key in held if known[key].model is model]) > 1:
-                raise Invalid(f"one connection either produces or consumes: {' or '.join(rivals)}, not both")
+                raise Invalid(f"one connection either produces or consumes. Give {' or '.join(rivals)}, not both")
         for key, limit in held.items():
             must_be_positive(limit, key)
         must_be_whole(samples, "samples")

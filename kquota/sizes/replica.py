@@ -112,8 +112,8 @@ def hidden(log_dirs: Iterable[LogDir]) -> Iterator[str]:
     for log_dir in log_dirs:
         if log_dir.error is not None:
             yield (
-                f"broker {log_dir.broker} cannot read log dir {log_dir.path}, so the replicas in it are missing: "
-                f"{log_dir.error}"
+                f"broker {log_dir.broker} cannot read log dir {log_dir.path} ({log_dir.error}), so the replicas in it "
+                "are unknown"
             )
 
 

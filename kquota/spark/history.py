@@ -76,8 +76,8 @@ class History:
             names = f"{SnapshotKey('', self.first).stamp} to {SnapshotKey('', self.last).stamp}"
             raise Invalid(
                 Parameter("history_window"),
-                f" {human_duration(window)}: the history covers {human_duration(covered)} of cluster {self.cluster}, "
-                f"{names}. Give a shorter time. To use the whole history, leave out ",
+                f" {human_duration(window)}: the history of cluster {self.cluster} covers only "
+                f"{human_duration(covered)} ({names}). Give a shorter time. To use the whole history, leave out ",
                 Parameter("history_window"),
             )
 
@@ -143,8 +143,8 @@ def _known(reader: Reader, found: Listing) -> Listing:
     if known.late:
         raise Invalid(
             Parameter("history"),
-            f" {known.late[0]}: is older than the compacted history of its cluster in {', '.join(elsewhere)}, which "
-            "does not contain it. Leave out this file, or compact all snapshots again",
+            f" {known.late[0]}: is older than the compacted history of its cluster in {', '.join(elsewhere)}, but is "
+            "not part of that history. Leave out this file, or compact all snapshots again",
         )
     return replace(known, late=found.late)
 

@@ -40,7 +40,7 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
                 where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
                 + ", but no list names a replica of this broker",
-                effect=f"{limits} nothing now, but will limit every replica that is listed later",
+                effect=f"{limits} nothing now, but {limits} every replica that is listed later",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
                 fixable=idle,
@@ -100,7 +100,7 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
             rule="rates-differ-between-sides",
             where=f"broker {broker}",
             what=", ".join(limits),
-            effect="the limits for sending and for receiving differ",
+            effect="copies from this broker and copies to it have different limits",
             remedy=Remedy.SET_SAME_RATE_ON_SIDES,
             brokers=(broker,),
             values={settings[key]: foreign for key, foreign in values.items() if foreign},

@@ -215,7 +215,7 @@ def test_a_controller_shows_and_changes_only_its_own_loggers(controllers: BothTo
     assert controllers.kquota("--describe", "--broker-logger", "2").out == absent
     ran = controllers.kquota("--alter", "--broker-logger", "2", "--add-config", "root=INFO")
     assert (ran.code, ran.out) == (1, "")
-    reason = "a controller reports only its own loggers. Name one of the controllers (1), or connect to the brokers"
+    reason = "a controller reports only its own loggers. Name one of the controllers (1), or use --bootstrap-server"
     assert reason in ran.err
 
 

@@ -103,7 +103,7 @@ def test_only_the_volumes_of_other_log_dirs_have_room() -> None:
     now = layout(FULL, *two, log_dir(THREE, "/a", cordoned=True))
     assert now.brokers[TWO].disk == Disk(total=10_000, used=601)
     assert now.brokers[TWO].open_disk == Disk(total=1000, used=600)
-    with pytest.raises(Refused, match=r"Broker 2 has the most room: with the .*, 50 B \(50 bytes\) is left"):
+    with pytest.raises(Refused, match=r"Broker 2 has the most room, but only 50 B \(50 bytes\) is left"):
         plan(now, goal(now, brokers=frozenset(now.accepting), drain=ids(1)))
 
 

@@ -151,8 +151,8 @@ def test_a_plan_over_zookeeper_cannot_name_log_dirs() -> None:
     with pytest.raises(Invalid) as caught:
         log_dirs.must_have_brokers(Plan(targets={T0: (ONE,)}, log_dirs={(T0, ONE): A}))
     assert str(caught.value) == (
-        "bootstrap-server needs to be provided when replica reassignments are present. t-0 names log dir /data/a on "
-        'broker 1. Give bootstrap_server, or write "any" for every log dir'
+        "bootstrap-server needs to be provided when replica reassignments are present. The plan names log dir "
+        '/data/a on broker 1 for t-0. Give bootstrap_server, or write "any" for every log dir'
     )
 
 

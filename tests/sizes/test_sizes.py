@@ -52,7 +52,7 @@ DIRS = [
 
 def test_a_log_dir_that_its_broker_does_not_describe_is_reported() -> None:
     assert list(hidden(DIRS)) == [
-        "broker 2 cannot read log dir /b, so the replicas in it are missing: KafkaStorage (56)"
+        "broker 2 cannot read log dir /b (KafkaStorage (56)), so the replicas in it are unknown"
     ]
 
 

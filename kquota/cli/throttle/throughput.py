@@ -95,5 +95,6 @@ def starving(standing: Standing, flow: MeasuredFlow | None) -> Iterator[str]:
                 if one.hopeless and one.behind
                 else f"{'Nothing' if one.hopeless else 'Little'} is left for replicas that fall behind. "
             )
-            + "Raise the rate, or list only replicas that must catch up"
+            + "Raise the leader rate, or remove from leader.replication.throttled.replicas the replicas that need not "
+            "catch up"
         )

@@ -14,7 +14,8 @@ from kquota.cli.connection import ThroughBrokers
 from kquota.cli.options import Output, TableFormat, WritingOptions, Yes, flag, value
 
 EPILOG: Final = """If the controller mutation quota rejects a topic, kquota retries it until --timeout expires.
-Exit codes: 0 done; 1 if at least one topic failed; 75 if the quota still rejects at least one topic.
+Exit codes: 0 done; 1 if at least one topic failed, was not sent or has an unknown result; 75 if the quota still rejects
+at least one topic.
 
 Examples:
   kquota topics --bootstrap-server localhost:9092 --create --from-file topics.txt --replication-factor 3 --timeout 10m
@@ -72,18 +73,27 @@ class TopicsOptions(WritingOptions):
         value(
             "partitions",
             "N",
-            "Partitions of each topic. With --alter, the new total. [default with --create: the brokers' default]",
+            "Number of partitions of each topic. With --alter, the new total. [default with --create: the brokers' "
+            "default]",
         ),
     ] = None
     replication_factor: Annotated[
         int | None,
         With(CREATE),
-        value("replication-factor", "N", "With --create: replicas of each partition. [default: the brokers' default]"),
+        value(
+            "replication-factor",
+            "N",
+            "With --create: number of replicas of each partition. [default: the brokers' default]",
+        ),
     ] = None
     replica_assignment: Annotated[
         str | None,
         With(CREATE, ALTER),
-        value("replica-assignment", "ID:ID,…", "Brokers of each partition, from partition 0, for example 1:2,2:3."),
+        value(
+            "replica-assignment",
+            "ID:ID,…",
+            "Brokers of each partition, from partition 0, for example 1:2,2:3 (brokers 1 and 2, then brokers 2 and 3).",
+        ),
     ] = None
     config: Annotated[
         Many | None, With(CREATE), value("config", "KEY=VALUE", "Config of the new topics. Repeatable.")

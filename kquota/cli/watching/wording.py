@@ -147,7 +147,8 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
                 return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
             return f"{repair}. See the open runs: {suggested('move status')}"
         case NoLeader():
-            return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
+            show = _of_topic("topics --describe", symptom.partitions[0])
+            return f"Start one of these brokers. See the replicas of the topic: {show}"
         case NotBegun():
             return (
                 f"Find the controller with {zookeeper_shell('get /controller')}. If the controller hangs, restart it, "
@@ -198,7 +199,7 @@ def _idle(symptom: IdleLogDir) -> str:
 def _leaderless(symptom: NoLeader) -> str:
     first = f" of {symptom.partitions[0]}" if len(symptom.partitions) > 1 else ""
     what = f"{few(symptom.partitions, _SHOWN)}: no leader, so there is nothing to copy from "
-    return f"{what}(replicas{first}: {joined(symptom.replicas)})"
+    return f"{what}(replicas{first} on brokers: {joined(symptom.replicas)})"
 
 
 def _starved(symptom: StarvedCopies) -> str:

@@ -103,7 +103,10 @@ def failed(
         return Unreachable(
             f"{where}: no {server} answered within {human_duration(seconds)}. Check that this is the port of a {server}"
         )
-    return Unreachable(f"{where}: no {server} answered within {human_duration(seconds)} ({phrase(error)})")
+    return Unreachable(
+        f"{where}: no {server} answered within {human_duration(seconds)} ({phrase(error)}). "
+        f"Check {names.bootstrap_server}"
+    )
 
 
 def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
@@ -117,7 +120,7 @@ def _closed(bootstrap_server: str, protocol: str, names: ArgumentNames) -> str:
 
 def _refused(error: BaseException, option: str) -> str:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return f"the port does not support this sasl.mechanism. Check it in {option}"
+        return f"the port does not support this sasl.mechanism. Check the port, and sasl.mechanism in {option}"
     if isinstance(error, kafka_errors.IllegalSaslStateError):
         return f"the port does not accept a login. Check the port, and security.protocol in {option}"
     reason = _message(error).removeprefix("SaslAuthenticationFailedError: ")

@@ -32,14 +32,14 @@ class ControllerConfigs(WireConfigs):
         if kind == BROKER_LOGGERS:
             nodes = ", ".join(map(str, self._wire.brokers()))
             raise Refused(
-                f"a controller reports only its own loggers. Name one of the controllers ({nodes}), or connect to the "
-                "brokers"
+                f"a controller reports only its own loggers. Name one of the controllers ({nodes}), or use ",
+                Parameter("bootstrap_server"),
             )
         if kind == BROKERS:
             # A name would not help, because a controller cannot show the configs of another node.
             unlisted = "controllers do not list brokers, and each controller shows only its own configs. Use "
             raise Refused(unlisted, Parameter("bootstrap_server"))
-        raise Refused(f"controllers do not list {kind}. Name one of the {kind}, or connect to the brokers")
+        raise Refused(f"controllers do not list {kind}. Name one of the {kind}, or use ", Parameter("bootstrap_server"))
 
     @property
     def cluster_id(self) -> str:

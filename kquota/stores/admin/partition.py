@@ -75,7 +75,8 @@ class Deadline:
             self._end = now()
             who = "each broker" if broker is None else f"broker {broker}"
             raise Unreachable(
-                f"{who} throttles this client for another {muted:.0f} s, because a quota of the client is too low"
+                f"{who} throttles this client for another {muted:.0f} s, because a quota of the client is too low. "
+                "Raise the quota"
             )
         self._mute_left -= muted
         self._end += muted
@@ -182,7 +183,7 @@ class PartitionLog:
         if code == FORBIDDEN:
             return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
         if code in _TOO_LARGE:
-            return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes")
+            return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes. Raise this config")
         return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:

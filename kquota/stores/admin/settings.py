@@ -79,7 +79,8 @@ class WireSettings(WireConfigs):
             if not setting.resource.of_broker:
                 errors[setting] = Unreachable(f"{setting} is not a config of one broker")
             elif BrokerId(int(setting.name)) in alive:
-                errors[setting] = Unreachable(f"broker {setting.name} is registered, but did not answer")
+                why = f"broker {setting.name} is registered, but did not answer. Check that the broker is running"
+                errors[setting] = Unreachable(why)
             else:
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
         self._must_hold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,8 @@ def warn_if_open(path: Path, what: str, warn: Callable[[str], None]) -> None:
     The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
     """
     if path.stat().st_mode & OTHERS:
-        warn(f"{what} holds secrets, and users other than its owner can read or change it. Run chmod 600 {path}")
+        command = f"chmod 600 {shlex.quote(str(path))}"
+        warn(f"{what} holds secrets, and users other than its owner can read or change it. Run {command}")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -89,7 +89,7 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
 
     _key, certificates = _pkcs12(data, found.get(f"{prefix}truststore.password"), f"{prefix}truststore.password", what)
     if not certificates:
-        raise Invalid(f"{what} contains no certificate")
+        raise Invalid(f"{what} contains no certificate. Add the certificate of the server's authority")
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
@@ -178,10 +178,10 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         raise Invalid(f"{words}. {_convert(path, store)}")
     is_pem = _PEM_MARK in data
     if not is_pem and not data.startswith(_DER):
-        raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12")
+        raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12. Convert the store")
     if declared and is_pem != (declared == "PEM"):
         kind = "PEM" if is_pem else "PKCS12"
-        raise Invalid(f"{where}: {store}.type is {declared}, but {path} is {kind}")
+        raise Invalid(f"{where}: {store}.type is {declared}, but {path} is {kind}. Set {store}.type to {kind}")
     return path, data, is_pem
 
 
@@ -207,7 +207,7 @@ def _certificates(data: bytes, what: str) -> str:
     """Return only the certificates, because Python refuses text with a non-ASCII character, even in a comment."""
     found = [match[0] for match in _CERTIFICATE.finditer(data.removeprefix(codecs.BOM_UTF8))]
     if not found:
-        raise Invalid(f"{what} contains no certificate")
+        raise Invalid(f"{what} contains no certificate. Add the certificate of the server's authority")
     # A damaged certificate stays in the text, so that it is reported when the store is loaded.
     return "".join(f"{one.decode('ascii', 'backslashreplace')}\n" for one in found)
 

@@ -321,7 +321,7 @@ def _kerberos(found: Mapping[str, str], where: str, environment: Mapping[str, st
     if options.get("useKeyTab", "false").lower() == "true":
         raise Invalid(
             f"{where}: {_place(found)}: kquota uses a ticket, not a keytab. Remove useKeyTab=true, and run "
-            "kinit -kt KEYTAB PRINCIPAL"
+            "kinit -kt KEYTAB PRINCIPAL (replace KEYTAB and PRINCIPAL with keyTab and principal of this login)"
         )
     service = found.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:

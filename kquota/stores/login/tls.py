@@ -85,7 +85,9 @@ def context(wanted: Tls, where: str) -> ssl.SSLContext:
         try:
             made.load_verify_locations(cadata=wanted.trust)
         except ssl.SSLError:
-            raise Invalid(f"{where}: the trust store holds an entry that is not a certificate") from None
+            raise Invalid(
+                f"{where}: the trust store holds an entry that is not a certificate. Remove the entry"
+            ) from None
     try:
         if isinstance(wanted.identity, PemFile):
             _load(made, wanted.identity.path, wanted.identity.password, f"{where}: {wanted.identity.path}")

@@ -39,13 +39,18 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
                 raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
-            return _checked(text, None, "", f"{path} contains no bearer token")
+            return _checked(
+                text, None, "", f"{path} contains no bearer token. Check sasl.oauthbearer.token.endpoint.url"
+            )
         case ClientCredentials():
             answer = _answer(wanted, trust)
             value = answer.get("access_token") or answer.get("id_token")
             lasts = answer.get("expires_in")
             ends = None if (seconds := _seconds(lasts)) is None else time.time() + seconds
-            return _checked(value, ends, wanted.client_id, f"the token endpoint {shown(wanted.url)} returned no token")
+            none = (
+                f"the token endpoint {shown(wanted.url)} returned no token. Check sasl.oauthbearer.token.endpoint.url"
+            )
+            return _checked(value, ends, wanted.client_id, none)
 
 
 def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> dict[str, Any]:

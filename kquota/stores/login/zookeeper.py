@@ -54,7 +54,7 @@ def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, warn: Callable
     # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":
-        raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, omit the option")
+        raise Invalid(f"{where}: {_PREFIX}client.enable must be true. For a port without TLS, leave out this file")
     if not found.get(_SOCKET, "ClientCnxnSocketNetty").endswith("ClientCnxnSocketNetty"):
         raise Invalid(
             f"{where}: {_SOCKET} must be org.apache.zookeeper.ClientCnxnSocketNetty, because only it supports TLS"

@@ -221,8 +221,8 @@ class RecordedRuns:
     def _write(self, run: Run, version: int) -> None:
         if (why := self._shared.unreadable.get(run.id)) is not None:
             raise Refused(
-                f"run {run.id}: the record in {self._shared.place} has a version that cannot be read ({why}), so "
-                "kquota does not overwrite it. Use the version of kquota that wrote it, or ",
+                f"run {run.id}: the record in {self._shared.place} has this run in a form that cannot be read ({why}), "
+                "so kquota does not overwrite it. Use the version of kquota that wrote it, or ",
                 Parameter("record"),
                 " none to use only the journals of this host",
             )

@@ -67,11 +67,11 @@ def check_report(path: Path, mark: str) -> None:
     place = path.resolve()
     try:
         if not place.parent.is_dir():
-            raise Invalid(_REPORT, f" {path}: the folder {place.parent} does not exist")
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} does not exist. Create the folder")
         if not os.access(place.parent, os.W_OK | os.X_OK):
-            raise Invalid(_REPORT, f" {path}: the folder {place.parent} is not writable")
+            raise Invalid(_REPORT, f" {path}: the folder {place.parent} is not writable. Choose another folder")
         if place.exists() and not place.is_file():
-            raise Invalid(_REPORT, f" {path}: is not a regular file")
+            raise Invalid(_REPORT, f" {path}: is not a regular file. Choose another file")
         if place.exists() and (head := _head(place)) and mark.encode() not in head:
             raise Invalid(_REPORT, f" {path}: already exists and is not a kquota report. Choose another file")
     except OSError as error:

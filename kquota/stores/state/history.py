@@ -240,7 +240,7 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Invalid(f"{directory}: the folder cannot be created: {error.strerror}") from error
+        raise Invalid(f"{directory}: the folder cannot be created: {error.strerror}. Choose another folder") from error
     path = directory / f"{safe(cluster_id)}-{time.astimezone(UTC):{FILE_TIME}}.jsonl.gz"
     if path.exists():
         raise Refused(f"{path} already exists: kquota takes at most one snapshot per second. Try again")
