@@ -80,7 +80,7 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _has(command: str, placeholder: str) -> bool:
-    return re.search(rf"(?<![\w./]){re.escape(placeholder)}(?![\w./])", command) is not None
+    return re.search(rf"[ =\[]{re.escape(placeholder)}(?=[ =\]]|$)", command) is not None
 
 
 def zookeeper_shell(command: str) -> str:

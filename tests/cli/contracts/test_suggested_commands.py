@@ -286,6 +286,23 @@ def test_a_command_of_zookeeper_has_the_chroot(
     assert worded(Refused("damaged. ", ExamineZnode("/config/a b"))).startswith(f"damaged. Examine it with {examined}")
 
 
+@pytest.mark.parametrize(
+    ("command", "replacing"),
+    [
+        ("move abort --run RUN", " (replace RUN with the id of a run)"),
+        (
+            "configs --alter --add-config KEY=RATE --broker 1",
+            " (replace KEY with the rate to change and RATE with a throttle)",
+        ),
+        ("topics --describe --topic ORDER-ID", ""),
+        ("topics --describe --topic RATE.v1", ""),
+    ],
+)
+def test_a_placeholder_is_explained(command: str, replacing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "_given", {"bootstrap_server": "b1:9092"})
+    assert suggested(command).partition("`")[2].partition("`")[2] == replacing
+
+
 def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suggestion, "_given", {"cluster": "our own"})
     assert suggested("record unshare --record runs") == "`kquota record unshare --cluster 'our own' --record runs`"
