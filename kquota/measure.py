@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final, NewType, TypeVar
 
 from kquota.errors import Invalid
+from kquota.terms import LONG_MAX
 
 ByteRate = NewType("ByteRate", int)
 """Bytes per second, always positive."""
@@ -34,10 +35,23 @@ _SECONDS_PER_UNIT: Final[Mapping[str, Decimal]] = {
 }
 # The exponent has at most three digits, because 1e999999999 would exhaust memory.
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]*)\s*")
-_MOST_BYTES: Final = 2**63 - 1
 _MOST_DAYS: Final = 36_500
+_LONG_DIGITS: Final = 19
 _PERCENTAGE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*")
 _EXAMPLES: Final = "examples: 10000000, 10MB/s, 64MiB/s, 400Mbit/s"
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return the number in a config that must be a whole number of 0 or more. None for a missing config, and for any
+    other text.
+
+    >>> whole_number("1048576"), whole_number("-1"), whole_number(None), whole_number("9" * 5000)
+    (1048576, None, None, None)
+    """
+    # int() also accepts the digits of other scripts, and fails for too many digits.
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= _LONG_DIGITS):
+        return None
+    return int(text)
 
 
 def byte_rate(text: str, what: str = "rate") -> ByteRate:
@@ -52,7 +66,7 @@ def byte_rate(text: str, what: str = "rate") -> ByteRate:
     rate = _scaled(text.strip().removesuffix("/s"), text, _BYTES_PER_UNIT, what, _EXAMPLES)
     if rate < 1:
         raise Invalid(f"{what} {text!r}: a rate must be at least 1 byte per second; {_EXAMPLES}")
-    if rate > _MOST_BYTES:
+    if rate > LONG_MAX:
         raise Invalid(f"{what} {text!r}: must be at most 2^63 - 1 bytes per second")
     if rate != int(rate):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes per second; {_EXAMPLES}")
@@ -72,7 +86,7 @@ def byte_size(text: str, what: str = "size") -> int:
     size = _scaled(text, text, units, what, examples)
     if size < 1 or size != int(size):
         raise Invalid(f"{what} {text!r} is not a whole number of bytes, 1 or more; {examples}")
-    if size > _MOST_BYTES:
+    if size > LONG_MAX:
         raise Invalid(f"{what} {text!r}: must be at most 2^63 - 1 bytes; {examples}")
     return int(size)
 

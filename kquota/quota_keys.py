@@ -71,7 +71,7 @@ class QuotaKey:
     def most(self) -> float:
         """The highest valid limit. For a key whose limits are whole numbers, it has the same effect as no limit."""
         if self.in_bytes:
-            return float(2**63 - 1)
+            return float(terms.LONG_MAX)
         return sys.float_info.max if self.bits is None else float(2**self.bits - 1)
 
 

@@ -12,10 +12,9 @@ from kquota.measure import ByteRate, highest, total
 from kquota.pace.enforcement import AS_SHIPPED, QUICK_SECONDS, Enforcement
 from kquota.pace.share import Share, pace, shares
 from kquota.pace.work import Work
+from kquota.terms import LONG_MAX
 
 _FINE: Final = 10_000
-_LARGEST: Final = 2**63 - 1
-"""The largest throttle that a broker accepts (a Java long), in bytes per second."""
 
 
 def shortest(waves: int) -> float:
@@ -74,9 +73,9 @@ def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = 
     `fine`. `late` must be True for all smaller numbers.
     """
     while late(most):
-        if most == _LARGEST:
+        if most == LONG_MAX:
             return None
-        low, most = most, min(most * 2, _LARGEST)
+        low, most = most, min(most * 2, LONG_MAX)
     while most - low > max(1, most // fine):
         middle = (low + most) // 2
         low, most = (middle, most) if late(middle) else (low, middle)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kquota.measure import whole_number
 from kquota.terms import REPLICATION_RATES, SAMPLE_MS, SAMPLES
 
 QUICK_SECONDS: Final = 0.3
@@ -121,7 +122,7 @@ def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)
 
     def every(key: str) -> list[int]:
-        return [value for settings in found if (value := number_in(settings, key)) is not None]
+        return [value for settings in found if (value := whole_number(settings.get(key))) is not None]
 
     keys = ("backoff.ms", "wait.max.ms", "max.bytes", "response.max.bytes")
     fetch = {key: every(_FETCH + key) for key in keys}
@@ -146,13 +147,8 @@ def longest_window(brokers: Iterable[Mapping[str, str | None]]) -> float:
     If no broker reports its window, return Kafka's default.
     """
     found = [
-        (number_in(settings, f"{_WINDOW}num"), number_in(settings, f"{_WINDOW}size.seconds")) for settings in brokers
+        (whole_number(settings.get(f"{_WINDOW}num")), whole_number(settings.get(f"{_WINDOW}size.seconds")))
+        for settings in brokers
     ]
     known = [float(num * size) for num, size in found if num is not None and size is not None]
     return max(known, default=AS_SHIPPED.window)
-
-
-def number_in(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the value of `key` in a broker's configs. None if it is missing or not a whole number of 0 or more."""
-    text = settings.get(key)
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None

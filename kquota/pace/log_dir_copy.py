@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.pace.enforcement import AS_SHIPPED, Enforcement, number_in
+from kquota.measure import whole_number
+from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.terms import LONG_MAX
 
 LOG_DIR_START_SECONDS: Final = 2.0
 """The seconds to create the new logs, finish the last fetch and replace the old logs. No controller is involved."""
 LOG_DIR_AT_ONCE_SECONDS: Final = 1.0
 """A broker copies the bytes of this many seconds of the throttle at once, before the quota takes effect."""
-UNLIMITED: Final = 2**63 - 1
-"""Kafka's default rate, which sets no limit."""
 _WINDOW: Final = "alter.log.dirs.replication.quota.window."
 _BACKOFF: Final = "replica.fetch.backoff.ms"
 
@@ -88,8 +88,8 @@ class LogDirPace:
 
 def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
     """Return the throttle that `key` sets in a broker's configs, in bytes per second. None if unlimited or unknown."""
-    rate = number_in(settings, key)
-    return None if rate is None or rate >= UNLIMITED else rate
+    rate = whole_number(settings.get(key))
+    return None if rate is None or rate >= LONG_MAX else rate
 
 
 def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
@@ -97,8 +97,8 @@ def log_dir_enforcement(settings: Mapping[str, str | None]) -> Enforcement:
 
     If the broker does not report all of the configs, Kafka's defaults are used.
     """
-    num, size = number_in(settings, f"{_WINDOW}num"), number_in(settings, f"{_WINDOW}size.seconds")
-    backoff = number_in(settings, _BACKOFF)
+    num, size = whole_number(settings.get(f"{_WINDOW}num")), whole_number(settings.get(f"{_WINDOW}size.seconds"))
+    backoff = whole_number(settings.get(_BACKOFF))
     if num is None or size is None or backoff is None:
         return AS_SHIPPED
     return Enforcement(window_num=num, window_seconds=size, fetch_backoff=backoff / 1000, of_brokers=True)

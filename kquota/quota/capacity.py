@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from kquota.measure import whole_number
 from kquota.quota_keys import QUOTA_KEYS
-from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId
-
-_UNLIMITED: Final = 2**63 - 1
+from kquota.terms import LONG_MAX, SAMPLE_MS, SAMPLES, BrokerId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +85,14 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """
     return BrokerCapacity(
         id=id_,
-        io_threads=_whole(settings.get("num.io.threads")),
-        network_threads=_whole(settings.get("num.network.threads")),
+        io_threads=whole_number(settings.get("num.io.threads")),
+        network_threads=whole_number(settings.get("num.network.threads")),
         listeners=_listeners(settings),
-        largest_batch=_whole(settings.get("message.max.bytes")),
+        largest_batch=whole_number(settings.get("message.max.bytes")),
         window=_window(settings, "quota.window"),
         mutation_window=_window(settings, "controller.quota.window"),
         controllers=_controllers(settings),
-        default_partitions=_whole(settings.get("num.partitions")),
+        default_partitions=whole_number(settings.get("num.partitions")),
         callback=settings.get("client.quota.callback.class") or None,
         static={k: float(rate) for k, row in QUOTA_KEYS.items() if (rate := _limit(settings.get(row.static or "")))}
         if settings
@@ -197,14 +196,10 @@ def _listeners(settings: Mapping[str, str | None]) -> int | None:
 
 
 def _window(settings: Mapping[str, str | None], prefix: str) -> QuotaWindow | None:
-    samples, seconds = _whole(settings.get(f"{prefix}.num")), _whole(settings.get(f"{prefix}.size.seconds"))
+    samples, seconds = whole_number(settings.get(f"{prefix}.num")), whole_number(settings.get(f"{prefix}.size.seconds"))
     return None if samples is None or seconds is None else QuotaWindow(samples=samples, seconds=seconds)
 
 
 def _limit(text: str | None) -> int | None:
-    rate = _whole(text)
-    return None if rate == _UNLIMITED else rate
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    rate = whole_number(text)
+    return None if rate == LONG_MAX else rate

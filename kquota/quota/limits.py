@@ -13,6 +13,7 @@ from kquota.measure import byte_rate
 from kquota.quota.entity import Entity
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.settings.change import must_change
+from kquota.terms import LONG_MAX
 
 Limits: TypeAlias = Mapping[str, float]
 """Each limit by its quota key, in the unit that `QUOTA_KEYS` gives for the key."""
@@ -20,7 +21,6 @@ Limits: TypeAlias = Mapping[str, float]
 _NUMBER: Final = re.compile(
     r"\s*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.I | re.A
 )
-_LONG_MAX: Final = float(2**63 - 1)
 
 
 def value(key: str, text: str, named: str | None = None) -> float:
@@ -52,10 +52,10 @@ def plain(value: float) -> str:
     >>> plain(1048576.0), plain(12.5)
     ('1048576', '12.5')
     """
-    if value == _LONG_MAX:
+    if value == float(LONG_MAX):
         # 2^63 - 1 means no limit in Kafka. A double rounds it up to 2^63, which is not a long, so a broker could not
         # read that value.
-        return str(2**63 - 1)
+        return str(LONG_MAX)
     return str(int(value)) if value.is_integer() else repr(value)
 
 

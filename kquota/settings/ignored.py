@@ -14,6 +14,7 @@ from kquota.terms import (
     BYTE_RATES,
     DEFAULT,
     EVERY_REPLICA,
+    LONG_MAX,
     LONGEST_VALUE,
     REMOTE_RATES,
     THROTTLE_LISTS,
@@ -23,7 +24,6 @@ from kquota.terms import (
 
 _REMOTE_RATES_ARE_HEEDED: Final = (3, 9)
 _DELETES_ARE_HEEDED: Final = (2, 5)
-_NO_LIMIT: Final = 2**63 - 1
 _TYPE: Final = Parameter("entity_type")
 
 
@@ -82,7 +82,7 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
         )
     deleted = [key for key in THROTTLE_RATES if key in change.delete]
     if deleted and release is not None and release < _DELETES_ARE_HEEDED:
-        lifted = ", ".join(f"{key}={_NO_LIMIT}" for key in deleted)
+        lifted = ", ".join(f"{key}={LONG_MAX}" for key in deleted)
         it = "it" if len(deleted) == 1 else "them"
         warned.append(
             f"{change.resource}: before Kafka 2.5, a deleted rate stays in force (KAFKA-9625). To lift the limit, set "

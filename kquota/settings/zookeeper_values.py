@@ -13,10 +13,9 @@ from kquota.errors import Invalid, Parameter
 from kquota.settings.change import ConfigChange
 from kquota.settings.ignored import value
 from kquota.settings.resource import BROKERS
-from kquota.terms import MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
+from kquota.terms import LONG_MAX, MIN_IN_SYNC, THROTTLE_LISTS, THROTTLE_RATES
 
 _BROKERS: Final = Parameter("bootstrap_server")
-_LONG: Final = 2**63 - 1
 _INT: Final = 2**31 - 1
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 """The characters that Java's `String.trim` removes. Brokers do not remove other blanks of Unicode."""
@@ -46,26 +45,26 @@ _BOOLEAN: Final = _one_of("true", "false")
 TOPIC: Final[Mapping[str, Callable[[str], bool]]] = {
     "cleanup.policy": _policies,
     "compression.type": _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-    "delete.retention.ms": _whole(0, _LONG),
-    "file.delete.delay.ms": _whole(0, _LONG),
-    "flush.messages": _whole(1, _LONG),
-    "flush.ms": _whole(0, _LONG),
+    "delete.retention.ms": _whole(0, LONG_MAX),
+    "file.delete.delay.ms": _whole(0, LONG_MAX),
+    "flush.messages": _whole(1, LONG_MAX),
+    "flush.ms": _whole(0, LONG_MAX),
     "index.interval.bytes": _whole(0, _INT),
-    "max.compaction.lag.ms": _whole(1, _LONG),
+    "max.compaction.lag.ms": _whole(1, LONG_MAX),
     "max.message.bytes": _whole(0, _INT),
     "message.downconversion.enable": _BOOLEAN,
-    "message.timestamp.difference.max.ms": _whole(0, _LONG),
+    "message.timestamp.difference.max.ms": _whole(0, LONG_MAX),
     "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
     "min.cleanable.dirty.ratio": _ratio,
-    "min.compaction.lag.ms": _whole(0, _LONG),
+    "min.compaction.lag.ms": _whole(0, LONG_MAX),
     MIN_IN_SYNC: _whole(1, _INT),
     "preallocate": _BOOLEAN,
-    "retention.bytes": _whole(-1, _LONG),
-    "retention.ms": _whole(-1, _LONG),
+    "retention.bytes": _whole(-1, LONG_MAX),
+    "retention.ms": _whole(-1, LONG_MAX),
     "segment.bytes": _whole(14, _INT),
     "segment.index.bytes": _whole(4, _INT),
-    "segment.jitter.ms": _whole(0, _LONG),
-    "segment.ms": _whole(1, _LONG),
+    "segment.jitter.ms": _whole(0, LONG_MAX),
+    "segment.ms": _whole(1, LONG_MAX),
     "unclean.leader.election.enable": _BOOLEAN,
 }
 """The topic configs that every Kafka release from 2.4 to 3.9 has, each with a check for the values that every release

@@ -9,10 +9,9 @@ from typing import Final
 from kquota.errors import Invalid
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Admission, Manner, Quotas, Request, Round, Sent, SimulatedClient, rounds
-from kquota.terms import SAMPLE_MS
+from kquota.terms import LONG_MAX, SAMPLE_MS
 
 LONGEST_MS: Final = 30 * 86_400_000
-_HIGHEST: Final = 2**63
 _COSTS: Final = ("bytes", "thread_ms", "mutations")
 _COUNTS: Final = ("admitted", "rejected", "delayed", "bytes", "mutations", "total_wait")
 
@@ -91,7 +90,7 @@ def rate_within(
     low, high = 0, 1
     while late(high):
         low, high = high, high * 2
-        if high > _HIGHEST:
+        if high > LONG_MAX:
             why = "the request percentage alone makes the load take longer than the given time"
             raise NoRate(f"no mutation rate is high enough: {why}")
     while high - low > 1:

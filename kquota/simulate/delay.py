@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.quota_keys import Model
 from kquota.simulate.rate import Rate, must_be_positive, must_be_whole
-from kquota.terms import SAMPLE_MS, SAMPLES
+from kquota.terms import LONG_MAX, SAMPLE_MS, SAMPLES
 
 
 @dataclass(slots=True)
@@ -57,7 +57,6 @@ class Bucket:
         return max(0.0, -self.tokens(now))
 
 
-_LONG_MAX: Final = 2**63 - 1
 _PERCENT_OF_A_NANOSECOND: Final = 100 / 1_000_000_000
 
 
@@ -71,7 +70,7 @@ def delay_ms(observed: float, bound: float, window_ms: int) -> int:
 
 def rounded(value: float) -> int:
     """Round like Java's Math.round: halves are rounded up, and a larger value than 2^63 - 1 becomes 2^63 - 1."""
-    return math.floor(value + 0.5) if value < _LONG_MAX else _LONG_MAX
+    return math.floor(value + 0.5) if value < LONG_MAX else LONG_MAX
 
 
 def percent(thread_ms: float) -> float:

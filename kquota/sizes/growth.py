@@ -5,13 +5,9 @@ rates.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from kquota.sizes.replica import LogDir, Replica
-from kquota.terms import TopicPartition
-
-MOST: Final = 2**63 - 1
-"""The largest byte count that a column of the Spark job can hold. A larger result counts as unknown."""
+from kquota.terms import LONG_MAX, TopicPartition
 
 
 def grown(before: Replica | None, now: Replica) -> int | None:
@@ -24,8 +20,8 @@ def grown(before: Replica | None, now: Replica) -> int | None:
     Without new offsets, the result is 0. If the local start offset is the same and the log did not shrink, the result
     is the growth in size. Otherwise, it is the number of new offsets times the mean size of an offset in the log. For a
     compacted topic, this estimate is usually too low, because a removed record has an offset but no bytes. The result
-    is None if the log is now empty or the estimate is above `MOST`. If an end offset is unknown, the result is the
-    growth in size, which is a lower bound, or None if the log shrank.
+    is None if the log is now empty, or if the estimate does not fit into a `long` column of Spark. If an end offset is
+    unknown, the result is the growth in size, which is a lower bound, or None if the log shrank.
     """
     if before is None or before.in_sync is False or now.local_start_offset is None:
         return None
@@ -38,8 +34,8 @@ def grown(before: Replica | None, now: Replica) -> int | None:
     if gained is not None and now.local_start_offset == before.local_start_offset:
         return gained
     held = now.end_offset - now.local_start_offset
-    estimate = written * now.size // held if held > 0 else MOST + 1
-    return estimate if estimate <= MOST else None
+    estimate = written * now.size // held if held > 0 else LONG_MAX + 1
+    return estimate if estimate <= LONG_MAX else None
 
 
 def write_rates(

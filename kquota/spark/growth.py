@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kquota.errors import Parameter
-from kquota.sizes.growth import MOST
 from kquota.sizes.history import VERSION, Listing, Span
 from kquota.spark.reader import Reader
 from kquota.spark.sizes import FACTS, is_replica
+from kquota.terms import LONG_MAX
 
 REPLICAS: Final = {
     "version": "int",
@@ -183,7 +183,7 @@ def _grown() -> Column:
     written, held = end - F.col("last.end_offset"), end - start
     # `_long` is needed, because the products have up to 38 digits.
     product, whole = _long(written) * _long(size), _long(held)
-    fits = (held > 0) & (product < _long(F.lit(MOST)) * whole + whole)
+    fits = (held > 0) & (product < _long(F.lit(LONG_MAX)) * whole + whole)
     estimate = F.when(fits, F.call_function("div", product, whole))
     return (
         F.when(start.isNull() | (F.col("last.in_sync") == F.lit(False)), None)

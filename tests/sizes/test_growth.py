@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.sizes.growth import MOST, grown
+from kquota.sizes.growth import grown
 from kquota.sizes.replica import Replica
-from kquota.terms import TopicPartition
+from kquota.terms import LONG_MAX, TopicPartition
 
 
 def reading(size: int, start: int | None = None, end: int | None = None, in_sync: bool | None = True) -> Replica:
@@ -51,7 +51,7 @@ CASES = {
     "tiered, local segments are deleted": (reading(80, 92, 100), reading(80, 97, 105), 50),
     "tiered, a follower": (reading(80, 92, 100), reading(80, 97, 105), 50),
     "tiered, nothing is deleted on disk": (reading(80, 92, 100), reading(97, 92, 102), 17),
-    "more than a column holds": (reading(1, 0, 0), reading(MOST, MOST - 1, MOST), None),
+    "more than a column holds": (reading(1, 0, 0), reading(LONG_MAX, LONG_MAX - 1, LONG_MAX), None),
 }
 
 
@@ -60,19 +60,19 @@ def test_growth(before: Replica | None, now: Replica, bytes_grown: int | None) -
     assert grown(before, now) == bytes_grown
 
 
-offsets = st.none() | st.integers(0, MOST)
+offsets = st.none() | st.integers(0, LONG_MAX)
 readings = st.builds(
-    reading, size=st.integers(0, MOST), start=offsets, end=offsets, in_sync=st.sampled_from([None, True, False])
+    reading, size=st.integers(0, LONG_MAX), start=offsets, end=offsets, in_sync=st.sampled_from([None, True, False])
 )
 
 
 @given(st.none() | readings, readings)
 def test_growth_is_never_negative_and_fits_into_its_column(before: Replica | None, now: Replica) -> None:
     found = grown(before, now)
-    assert found is None or 0 <= found <= MOST
+    assert found is None or 0 <= found <= LONG_MAX
 
 
-@given(readings, st.integers(0, MOST))
+@given(readings, st.integers(0, LONG_MAX))
 def test_without_deletion_growth_is_the_gain_in_size(before: Replica, more: int) -> None:
     if before.in_sync is not False and None not in (before.end_offset, before.local_start_offset):
         assert before.end_offset is not None

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kquota.errors import Invalid, Refused
-from kquota.sizes.growth import MOST, grown
+from kquota.sizes.growth import grown
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.sizes.replica import Replica
 from kquota.spark.files import NOTHING, laid_out
 from kquota.spark.reader import Reader
 from kquota.stores.state import history
-from kquota.terms import TopicPartition
+from kquota.terms import LONG_MAX, TopicPartition
 from tests.spark.rows import Row, row, written
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 FIRST = datetime(2026, 11, 20, 22, tzinfo=UTC)
 HOURS = 30
-LIMITS = [0, 1, 2, 1000, 2**40, MOST]
+LIMITS = [0, 1, 2, 1000, 2**40, LONG_MAX]
 
 
 def stamp(hour: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
-from kquota.terms import LONGEST_TEXT, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
+from kquota.terms import LONG_MAX, LONGEST_TEXT, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
 
 _T = TypeVar("_T")
 _FIRST_YEAR: Final = 2
@@ -52,7 +52,7 @@ def moment(value: Any) -> datetime:
 
 def rate(number: Any) -> ByteRate | None:
     """Return a rate of 1 to 2^63 - 1 whole bytes per second, or None for null. Raises ValueError for other values."""
-    if number is not None and (type(number) is not int or not 0 < number < 2**63):
+    if number is not None and (type(number) is not int or not 0 < number <= LONG_MAX):
         raise ValueError(f"{str(number)[:40]!r} is not a rate in bytes per second")
     return None if number is None else ByteRate(number)
 
@@ -73,7 +73,7 @@ def topic(value: Any) -> str:
 
 def count(number: Any) -> int | None:
     """Return a whole number of bytes from 0 to 2^63 - 1, or None for null. Raises ValueError for any other value."""
-    if number is not None and (type(number) is not int or not 0 <= number < 2**63):
+    if number is not None and (type(number) is not int or not 0 <= number <= LONG_MAX):
         raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
     return number
 
