@@ -111,11 +111,11 @@ def merge(current: str | None, ours: Sequence[str], what: str = "a throttled rep
 def without(current: str | None, ours: Iterable[str], prior: str | None) -> str | None:
     """Return the list `current` without the entries in `ours`.
 
-    If exactly the entries of `prior` are left, the result is the text of `prior`. None always means an unset list. If
-    `current` is unset, the result is None.
+    If exactly the entries of `prior` are left, the result is the text of `prior`, which can be "". In all other cases,
+    a list without entries becomes None, which means unset. If `current` is unset, the result is None.
     """
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)
     if current is None or set(left) == set(entries(prior)):
         return prior if current is not None else None
-    return ",".join(left)
+    return ",".join(left) or None

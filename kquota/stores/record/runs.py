@@ -208,9 +208,17 @@ class RecordedRuns:
         self._write(run, version_of(self._latest.get(run.id)) + 1)
 
     def _learn_ends(self, found: Joined) -> None:
-        """Record in this host's journals the runs that ended elsewhere, because the shared record may be lost later."""
+        """Record in this host's journals the runs that ended elsewhere, because the shared record may be lost later.
+
+        The journal then has the stamp of the host that ended the run, because this host has sent nothing. If the run is
+        lost, the line counts as written only to the journal, so that `joined` still finds the run lost.
+        """
         for run in self._ended_elsewhere(found):
-            self._files.write(run, self._shared.identity, version_of(found.runs.get(run.id, run)))
+            there = found.runs[run.id]
+            if run.id in found.lost or there.stamp is None:
+                self._files.write(run, None, max(version_of(run), version_of(there)))
+            else:
+                self._files.copy(run, replace(there.stamp, record=self._shared.identity))
 
     def _ended_elsewhere(self, found: Joined) -> Iterator[Run]:
         for run_id, kept in self._files.every().items():

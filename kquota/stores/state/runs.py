@@ -121,15 +121,21 @@ class RunFiles:
         already has a journal. Raises Refused if the journal cannot be read or written, if the run id is not valid, or
         if the folder belongs to another user.
         """
-        path = self._path(run.id)
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
+        return self.copy(run, stamp)
+
+    def copy(self, run: Run, stamp: Stamp) -> Run:
+        """Append a version like `write`, but with the stamp of the process that wrote this version. Raises the errors
+        of `write`.
+        """
+        path = self._path(run.id)
         self._make_folder()
         try:
             before, whole = self._before(run.id, path)
             line = journal.line(journal.first(run, stamp) if before is None else journal.change(before, run, stamp))
             if before is None:
                 self._create(path, line)
-            elif version == 1:
+            elif stamp.version == 1:
                 raise Busy(f"{path}: another run with this id began within the same second. Try again")
             else:
                 _grow(path, whole, line)

@@ -376,6 +376,35 @@ def test_a_host_that_could_not_see_the_record_loses_to_it(team: Team) -> None:
     assert "was continued on another host" in team.warned[-1]
 
 
+@pytest.mark.parametrize("version", [2, 3], ids=["at once", "later"])
+@pytest.mark.parametrize("alone", [[], [3], [2], [2, 3, 4]], ids=["never", "ahead", "the same version", "many"])
+def test_a_host_that_learns_an_end_only_reports_what_it_wrote_alone(
+    team: Team, monkeypatch: pytest.MonkeyPatch, alone: Sequence[int], version: int
+) -> None:
+    old = team.process("a")
+    with old.hold("execute"):
+        old.begin(RUN)
+    for number in alone:
+        old._files.write(faster(RUN, 60 + number), None, number)  # with --record none
+    with monkeypatch.context() as elsewhere:
+        for module in (journals, recorded):
+            elsewhere.setattr(module, "me", lambda: Owner(user="alice", host="jump-host", pid=7, since=TIME))
+        other = team.process("b")
+        with other.hold("verify"):
+            for number in range(2, version):
+                other.update(faster(RUN, 10 + number))
+            other.update(replace(RUN, finished=TIME))
+    for doing in ("verify", "throttle clear", "verify"):
+        team.warned.clear()
+        later = team.process("a")
+        assert later.unfinished() == ()
+        assert ["was continued on another host" in line for line in team.warned] == [True] * bool(alone)
+        with later.hold(doing):
+            assert later.settled
+    team.topic.recreate()
+    assert team.process("a").unfinished() == (), "the journal has the end"
+
+
 def test_a_reader_after_compaction_sees_the_same_as_a_live_reader(team: Team) -> None:
     live = team.process("a")
     with live.hold("execute"):
