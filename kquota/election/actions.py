@@ -108,8 +108,9 @@ def _settle(
     before: frozenset[TopicPartition],
     seconds: float,
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that are unhealthy but not in `before`, or still lack their new leader. A broker may show
-    the old leaders right after an election, so one reading is not enough.
+    """Wait at most `seconds` until each elected partition has its new leader and no partition outside `before` is
+    unhealthy. Return the partitions that still do not meet these conditions. One reading is not enough, because a
+    broker may show the old leaders right after an election.
     """
     give_up, elected = clock.monotonic() + seconds, results.elected
     while True:

@@ -43,7 +43,9 @@ _TRUST: Final = 8
 doubles each time that a raised rate is rejected and the measured rate has not fallen.
 """
 _SLOWEST: Final = 1e-9
-"""A lower quota counts as this rate in mutations per second, one mutation in 30 years, so that every time is finite."""
+"""The lowest quota with which kquota calculates, in mutations per second: one mutation in 30 years. A lower quota
+counts as this value, so that every calculated time is finite.
+"""
 _SAME: Final = 0.9
 """A measured rate above this fraction of the learned rate has not fallen."""
 _ALONE: Final = 0.8

@@ -240,8 +240,8 @@ def _disk(log_dir: LogDir, pending: int = 0) -> Disk | None:
 
 
 def _rooms(rooms: Mapping[BrokerId, int | None], dirs: Sequence[LogDir]) -> dict[BrokerId, int | None]:
-    """Return the room of each log dir. Log dirs with the same total and usable bytes divide it equally, because they
-    may share one volume.
+    """Return the room of each log dir. Log dirs with the same total and usable bytes may share one volume, so they
+    divide its room equally.
     """
     sharing = Counter(log_dir.volume for log_dir in dirs)
     return {place: None if room is None else room // sharing[dirs[place].volume] for place, room in rooms.items()}

@@ -85,10 +85,11 @@ def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iterable[str]) -> Entity | None:
-    """Return the entity that would give every client the same limit from the same bucket if this limit were removed, or
-    None. Another bucket is a change, because other clients share it.
+    """Return the entity that would give every client of this limit the same limit and the same bucket if this limit
+    were removed, or None. An entity with another bucket does not count, because other clients share that bucket.
 
-    `client_ids` have a limit with this key under the default user, which may apply instead.
+    `client_ids` are the client-ids that have a limit with this key under the default user. Such a limit may apply
+    instead.
     """
     if entity.ip is not None:
         default = Entity(ip=DEFAULT)

@@ -69,7 +69,7 @@ def led_by_others(
 
 def verdict(parts: Iterable[Progress]) -> Progress:
     """Return the state of partitions and log dirs together: in progress if any of them is, otherwise elsewhere if any
-    is, otherwise done. Without any of them, the state is done.
+    is, otherwise done. If `parts` is empty, the state is done.
     """
     seen = set(parts)
     for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):

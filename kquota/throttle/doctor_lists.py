@@ -1,6 +1,7 @@
-"""Findings about lists: leftover entries, missing replicas, and values that brokers misread.
+"""Findings about throttled replica lists: leftover entries, lists without a rate, lists that are set on a broker, and
+lists that are malformed or too long.
 
-A rule about single entries ignores entries that a recorded run holds.
+The rules about entries, including `*`, ignore entries that a recorded run holds.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Yield a warning about unknown rates of brokers, about unknown fenced brokers, and about unknown lists of topics,
-    because unknown does not mean unset. Brokers in `cleared` are left out.
+    """Yield a warning about brokers with unknown throttle rates, except for those in `cleared`, one if it is unknown
+    which brokers are dead, and one about topics with unknown throttled replica lists. Unknown does not mean unset.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is, them = ("its", "it is", "it") if len(brokers) == 1 else ("their", "they are", "them")

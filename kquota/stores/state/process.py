@@ -24,7 +24,9 @@ unreadable.
 _START_FIELD: Final = 19
 """The index of the start time (in ticks since boot) among the fields that follow the command in `/proc/<pid>/stat`."""
 _SAME_START: Final = timedelta(seconds=2)
-"""The maximum difference of two start times of one process, because `Owner.since` has no fractions of a second."""
+"""Two calculations of the start time of one process differ by less than this, because `Owner.since` has no fractions of
+a second.
+"""
 
 
 @functools.cache

@@ -94,7 +94,7 @@ def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClients(Answer):
-    """The clients with a quota metric."""
+    """The clients with a quota metric, or with `--limited` only those that a quota limits."""
 
     HEADER = (
         "key",
