@@ -21,11 +21,11 @@ PLACEHOLDER: Final = "HOST:PORT"
 """The placeholder for the address of the brokers, or of ZooKeeper, if the running command does not have the address."""
 _REPLACING: Final[Mapping[str, str]] = {
     "DIR": "the folder of the snapshots",
+    "DOCUMENT": "the file of the quotas",
     "ID": "the id of a broker",
     "KEY": "the rate to change",
     "P:B,…": "the correct entries, each a partition and a broker",
     "PLAN": "the file of the plan",
-    "QUOTAS.yaml": "the file of the document",
     "RATE": "a throttle",
     "RUN": "the id of a run",
     "URL": "the URLs of the brokers' metrics",

@@ -425,7 +425,7 @@ def test_the_command_that_reviews_a_document_from_a_pipe_has_a_placeholder(file:
     given = file if file == "-" else str(tmp_path / file)
     ran = kquota("quota", "apply", given, "--prune", "--change", "x", "--bootstrap-server", "127.0.0.1:1")
     wanted = (
-        "Copy the hash that `kquota quota diff --bootstrap-server 127.0.0.1:1 QUOTAS.yaml --prune` (replace "
-        "QUOTAS.yaml with the file of the document) prints"
+        "Copy the hash that `kquota quota diff --bootstrap-server 127.0.0.1:1 DOCUMENT --prune` (replace "
+        "DOCUMENT with the file of the quotas) prints"
     )
     assert (ran.code, ran.out, wanted in ran.err) == (2, "", True), ran.err

@@ -40,7 +40,7 @@ from kquota.text_file import looking_at
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SECONDS_PER_ENTITY: Final = 0.001
-_PIPED: Final = "QUOTAS.yaml"
+_PIPED: Final = "DOCUMENT"
 """The placeholder for a document from stdin or a pipe."""
 
 
