@@ -198,7 +198,7 @@ WRONG = {
     ),
     "months of waiting": (
         ("--topics", "900000", "--partitions", "9", "--controller-mutation-rate", "1"),
-        "under this quota the topics take more than 30 days",
+        "under this quota, the mutations take more than 30 days",
     ),
     "too many": (
         ("--producer-byte-rate", "1MB/s", "--load", "9GB/s", "--request-size", "1"),
