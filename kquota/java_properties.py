@@ -29,7 +29,9 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
     except OSError as error:
         # A user who mistakes the option for another writes k=v here, and v may be a password.
         what = "the given file" if "=" in str(path) else path
-        raise Invalid(f"{option}: cannot read {what}: {error.strerror or error}") from None
+        raise Invalid(
+            f"{option}: cannot read {what}: {error.strerror or error}. Check its path and permissions"
+        ) from None
     try:
         return [(_unescaped(key), _unescaped(value)) for key, value in _pairs(text)]
     except ValueError as error:

@@ -376,7 +376,8 @@ def controllers_of(
     seconds = _CONTROLLER_SECONDS if bootstrap_controller else _REPORTED_SECONDS
     with controllers(addresses, security, throttled, names, seconds) as found:
         if found.cluster_id != brokers.cluster_id:
-            raise Unreachable(f"the controllers at {addresses} belong to another cluster ({found.cluster_id})")
+            check = f". Check {names.bootstrap_controller}" if bootstrap_controller else ""
+            raise Unreachable(f"the controllers at {addresses} belong to another cluster ({found.cluster_id}){check}")
         yield found
 
 

@@ -122,6 +122,8 @@ class StrictCommand(Command):
             if name in valued and not equals and len(written) == 1:
                 for value in rest:
                     if value in known:
-                        raise Invalid(f"Option {name} requires an argument, but {value} is an option")
+                        raise Invalid(
+                            f"Option {name} requires an argument, but {value} is an option. Give {name} a value"
+                        )
                     yield value
                     break

@@ -119,7 +119,9 @@ class MetricsFile:
                 os.fchmod(file.fileno(), _READABLE)
                 file.write(page)
         except OSError as error:
-            raise Refused(f"--textfile {self.path}: cannot be written: {error.strerror}") from error
+            raise Refused(
+                f"--textfile {self.path}: cannot be written: {error.strerror}. Check its folder, or choose another file"
+            ) from error
 
 
 def opened(asked: Any) -> MetricsFile:
@@ -156,7 +158,9 @@ def _checked(path: Path, now: datetime) -> KeptMetrics | None:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise Invalid(f"--textfile {path}: cannot be read: {error.strerror}") from error
+        raise Invalid(
+            f"--textfile {path}: cannot be read: {error.strerror}. Check its permissions, or choose another file"
+        ) from error
     if not text:
         return None
     if len(text) > _MOST_BYTES or not text.startswith(_MARK):

@@ -53,12 +53,12 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     if unknown := sorted(goal.drain - set(cluster.brokers)):
         raise Refused(
             Parameter("drain"),
-            f" {joined(unknown)}: not registered in this cluster, and no partition has a replica there. "
-            f"Live brokers: {joined(cluster.alive)}",
+            f" {joined(unknown)}: not registered in this cluster, and no partition has a replica there. Check "
+            f"the given ids. Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Refused(means, f" {joined(dead)}: dead. Live brokers: {joined(cluster.alive)}")
+            raise Refused(means, f" {joined(dead)}: dead. Give only live brokers: {joined(cluster.alive)}")
         if closed := sorted(brokers - set(cluster.accepting)):
             accepting = joined(cluster.accepting) or "none"
             they = "the broker accepts" if len(closed) == 1 else "the brokers accept"
@@ -75,10 +75,19 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     if outside := sorted(goal.add - goal.brokers):
         among = f" {joined(sorted(goal.brokers))}. Give the new brokers in both options"
         raise Invalid(Parameter("add"), f" {joined(outside)}: not among ", Parameter("brokers"), among)
-    if not goal.destinations:
+    if not goal.brokers:
         raise Invalid(
-            "no broker is left for replicas. In ",
-            Parameter("brokers"),
-            ", give at least one broker that is not in ",
+            "no broker is left for replicas, because no live broker accepts new replicas. Uncordon or repair a log dir "
+            "first"
+        )
+    if not goal.destinations:
+        others = set(cluster.accepting) - goal.brokers - goal.drain
+        also = (f", or also list {named_brokers(others)} in ", Parameter("brokers")) if others else ()
+        raise Invalid(
+            "no broker is left for replicas, because ",
             Parameter("drain"),
+            f" names every broker that may get replicas ({joined(sorted(goal.brokers))}). Leave at least one of them "
+            "out of ",
+            Parameter("drain"),
+            *also,
         )

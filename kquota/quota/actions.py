@@ -44,7 +44,10 @@ def must_take_effect(principals: Principals, change: QuotaChange) -> tuple[str, 
         return (f"this connection does not report the brokers' release. {since}, and older brokers ignore it",)
     if ignored := [key for key in new if release < QUOTA_KEYS[key].since]:
         since = ", ".join(f"{key} needs Kafka {dotted(QUOTA_KEYS[key].since)}" for key in ignored)
-        raise Refused(f"{change.entity}: {since}, and the brokers run {dotted(release)}. Nothing was written")
+        raise Refused(
+            f"{change.entity}: {since}, and the brokers run {dotted(release)}. Nothing was written. Leave out "
+            f"{' and '.join(ignored)}, or upgrade the brokers"
+        )
     return ()
 
 

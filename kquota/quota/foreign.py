@@ -98,7 +98,7 @@ class LimitReader:
         """
         text = self._source.text(at, f"{whose}: {key}")
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-            self.refuse(at, f"{whose}: {key}={text[:40]}: not a number")
+            self.refuse(at, f"{whose}: {key}={text[:40]}: not a number. Write a number without a unit")
         found = float(text)
         try:
             return value(key, plain(found) if found.is_integer() else repr(found))

@@ -34,7 +34,7 @@ def value(key: str, text: str, named: str | None = None) -> float:
         return float(byte_rate(text, name))
     # Check the text first, because Python's float() also accepts text that Java does not, for example 1_000.
     if not _NUMBER.fullmatch(text):
-        raise Invalid(f"{name}={text}: not a number")
+        raise Invalid(f"{name}={text}: not a number. Write a number, for example 10")
     found = float(text)
     if not math.isfinite(found) or found <= 0:
         raise Invalid(

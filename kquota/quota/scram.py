@@ -66,7 +66,7 @@ def scram_keys(mechanism: str, iterations: int, password: str) -> ScramKeys:
 def must_be_a_password(password: str) -> None:
     """Raise Invalid for a password that is empty or not valid UTF-8. The message does not contain the password."""
     if not password:
-        raise Invalid("the password is empty")
+        raise Invalid("the password is empty. Give at least one character")
     try:
         password.encode()
     except UnicodeEncodeError:

@@ -242,7 +242,7 @@ def test_a_topic_that_is_listed_in_a_file_twice(tmp_path: Path) -> None:
     (tmp_path / "topics.txt").write_text("a 1\na 2\n")
     ran = simulate("--from-file", str(tmp_path / "topics.txt"), "--controller-mutation-rate", "1")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("topics.txt: topic a is listed twice\n")
+    assert ran.err.endswith("topics.txt: topic a is listed twice. Keep one of its lines\n")
 
 
 @pytest.mark.parametrize(

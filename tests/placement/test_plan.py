@@ -213,9 +213,23 @@ REFUSED = {
         "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room, but only",
     ),
     "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: not registered in this cluster"),
-    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Live brokers: 1,2"),
+    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Give only live brokers: 1,2"),
     "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "broker 3: listed in drain and in add"),
-    "all out": ([[1]], {}, {"drain": ids(1, 2, 3)}, Invalid, "no broker is left"),
+    "all out": (
+        [[1]],
+        {},
+        {"drain": ids(1, 2, 3)},
+        Invalid,
+        "because drain names every broker that may get replicas (1,2,3). Leave at least one of them out of drain",
+    ),
+    "all given brokers out": (
+        [[1]],
+        {},
+        {"drain": ids(1, 2), "brokers": ids(1, 2)},
+        Invalid,
+        "(1,2). Leave at least one of them out of drain, or also list broker 3 in brokers",
+    ),
+    "no broker accepts replicas": ([[1]], {}, {"brokers": ids()}, Invalid, "because no live broker accepts new"),
     "add outside": ([[1]], {}, {"add": ids(3), "brokers": ids(1)}, Invalid, "add 3: not among brokers 1"),
 }
 

@@ -67,5 +67,8 @@ def test_usage(tmp_path: Path) -> None:
     assert (empty.code, empty.out) == (2, "")
     assert empty.err.startswith(f"kquota: error: --compact {tmp_path}: the folder contains no snapshot")
     both = kquota("log-dirs", "--compact", str(tmp_path), "--describe")
-    assert both.err == "kquota: error: give exactly one of --describe, --snapshot DIR and --compact DIR\n"
+    assert both.err == (
+        "kquota: error: give exactly one of --describe, --snapshot DIR and --compact DIR"
+        " (given: --describe and --compact)\n"
+    )
     assert list(tmp_path.iterdir()) == []

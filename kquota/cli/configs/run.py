@@ -68,7 +68,7 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         if given is not None and given != []:
             raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
     if options.dry_run:
-        raise Invalid("--dry-run works only with --alter, because --describe writes nothing")
+        raise Invalid("--dry-run works only with --alter, because --describe writes nothing. Leave it out")
     must_be_described_together(entities)
     at = _where(options, entities)
     for kind in RESOURCES:
@@ -88,7 +88,8 @@ def _altered(options: ConfigsOptions, entities: Named) -> Answer:
     of_credentials = tuple(entities) == (USERS,) and any(key.startswith("SCRAM-") for key in (*add, *delete))
     if options.password_file is not None and not of_credentials:
         raise Invalid(
-            "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user"
+            "--password-file works only if --add-config or --add-config-file has a SCRAM credential of one user. Leave "
+            "it out, or add such a credential"
         )
     for kind in RESOURCES:
         name = entities.get(kind)

@@ -128,7 +128,7 @@ def _given(asked: ScramRequest, file: Path | None) -> str | None:
     if not asked.iterations:
         raise Invalid(
             "--password-file works only if --add-config or --add-config-file has a SCRAM credential, because a "
-            "deletion needs no password"
+            "deletion needs no password. Leave it out"
         )
     if asked.password is not None:
         raise Invalid("--password-file and --add-config-file both have a password. Give only one password")

@@ -55,17 +55,17 @@ class LeaderElectionOptions(WritingOptions):
     ] = False
     batch: Annotated[
         int | None,
-        value("batch", "N", "Maximum number of partitions in one request. [default: all partitions at once]", min=1),
+        value("batch", "N", "Maximum number of partitions in one request.  [default: all partitions at once]", min=1),
     ] = None
     pause: Annotated[
-        str | None, value("pause", "TIME", "With --batch: time between two batches, for example 5s. [default: 0s]")
+        str | None, value("pause", "TIME", "With --batch: time between two batches, for example 5s.  [default: 0s]")
     ] = None
     settle: Annotated[
         str | None,
         value(
             "settle",
             "TIME",
-            "With --batch: maximum wait for the cluster to become healthy after a batch. [default: 60s]",
+            "With --batch: maximum wait for the cluster to become healthy after a batch.  [default: 60s]",
         ),
     ] = None
     yes: Yes = False

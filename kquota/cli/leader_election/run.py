@@ -205,7 +205,7 @@ def _must_exist(wanted: Sequence[TopicPartition] | None, partitions: Mapping[Top
     if missing := [name for name in wanted or () if name not in partitions]:
         raise Refused(
             f"{agreeing(len(missing), 'partition', 'does', 'do')} not exist ({few(missing, _SHOWN)}). No election was "
-            "requested"
+            "requested. Check the topic names and partition numbers"
         )
 
 

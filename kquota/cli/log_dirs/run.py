@@ -82,8 +82,16 @@ def run(options: LogDirsOptions) -> Answer:
     unusable folder. Raises Refused for an unknown broker, and for a snapshot that exists or cannot be written. Raises
     Unreachable if a broker does not answer. For `--compact`, also raises the errors of `compacted`.
     """
-    if [options.describe, options.snapshot is not None, options.compact is not None].count(True) != 1:
-        raise Invalid("give exactly one of --describe, --snapshot DIR and --compact DIR")
+    actions = {
+        "--describe": options.describe,
+        "--snapshot": options.snapshot is not None,
+        "--compact": options.compact is not None,
+    }
+    given = [action for action, wanted in actions.items() if wanted]
+    if len(given) != 1:
+        raise Invalid(
+            f"give exactly one of --describe, --snapshot DIR and --compact DIR (given: {' and '.join(given) or 'none'})"
+        )
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
             raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")

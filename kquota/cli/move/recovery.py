@@ -16,6 +16,7 @@ from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
+from kquota.cli.suggestion import suggested
 from kquota.election.port import Elections
 from kquota.errors import Busy, Conflict, Invalid, KquotaError, Refused
 from kquota.measure import counted
@@ -212,12 +213,18 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) 
     if plan is not None:
         covered = covers(plan, unfinished)
         if covered is None:
-            raise Refused(f"{options.reassignment_json_file}: no run of this plan is open (open runs of moves: {ids})")
+            raise Refused(
+                f"{options.reassignment_json_file}: no run of this plan is open (open runs of moves: {ids}). See all "
+                f"runs with {suggested('move report')}"
+            )
         return [covered]
     if options.run is not None:
         named = [each for each in moving if each.id == options.run]
         if not named:
-            raise Refused(f"--run {options.run}: no open run of a move has this id (open runs of moves: {ids})")
+            raise Refused(
+                f"--run {options.run}: no open run of a move has this id (open runs of moves: {ids}). See all runs "
+                f"with {suggested('move report')}"
+            )
         return named
     if verb == "abort" and len(moving) > 1:
         raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")

@@ -57,7 +57,9 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
     `prune` with the format of another tool or without `owns:` in the document.
     """
     if prune and form is not QuotaFormat.kquota:
-        raise Invalid(f"--prune works only with kquota's own documents, because --format {form} has no `owns:`")
+        raise Invalid(
+            f"--prune works only with kquota's own documents, because --format {form} has no `owns:`. Leave it out"
+        )
     parse = interchange.reader(form)
     text, name = text_file.read(file, "a document of quotas")
     found = parse(text, name)

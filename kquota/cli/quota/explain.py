@@ -119,7 +119,9 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client |
     if user == "":
         raise Invalid("--user is empty. For a client that does not authenticate, give --user ANONYMOUS")
     if ip is not None and address(ip) is None:
-        raise Invalid(f"--ip {ip!r} is not an IP address. Brokers compare addresses, not names")
+        raise Invalid(
+            f"--ip {ip!r} is not an IP address. Brokers compare addresses, not names. Give the client's address"
+        )
     return None if user is None and client_id is None else Client(user=user, client_id=client_id)
 
 

@@ -91,7 +91,7 @@ class ReassignOptions(WritingOptions):
             "throttle",
             "RATE",
             "Throttle rate for the copies that each broker sends and receives, for example 50MB/s. Without a unit: "
-            "bytes per second. "
+            "bytes per second.  "
             "[default: no throttle for a new run, unchanged for an open one]",
         ),
     ] = None
@@ -110,7 +110,7 @@ class ReassignOptions(WritingOptions):
             "replica-alter-log-dirs-throttle",
             "RATE",
             "Throttle rate for copies between the log dirs of a broker, for example 50MB/s. --throttle does not limit "
-            "these copies. [default: the rate that is set on the broker]",
+            "these copies.  [default: the rate that is set on the broker]",
         ),
     ] = None
     throttle_whole_topics: Annotated[
@@ -150,7 +150,7 @@ class ReassignOptions(WritingOptions):
             "timeout",
             "MS",
             "Time to wait for moves between log dirs to start (--cancel: to stop). For --verify: stop the command "
-            "after this time with exit code 75. Without a unit: milliseconds. [default: 10s; --verify: no limit]",
+            "after this time with exit code 75. Without a unit: milliseconds.  [default: 10s; --verify: no limit]",
         ),
     ] = None
     force: Annotated[
@@ -177,7 +177,7 @@ class ReassignOptions(WritingOptions):
     state_dir: Annotated[
         Path | None,
         With(EXECUTE, VERIFY, CANCEL),
-        value("state-dir", "DIR", "Folder for the run journals. [default: $XDG_STATE_HOME/kquota]"),
+        value("state-dir", "DIR", "Folder for the run journals.  [default: $XDG_STATE_HOME/kquota]"),
     ] = None
     quiet: Annotated[Quiet, With(VERIFY)] = False
     textfile: Annotated[Textfile, With(VERIFY)] = None

@@ -73,8 +73,8 @@ class TopicsOptions(WritingOptions):
         value(
             "partitions",
             "N",
-            "Number of partitions of each topic. With --alter, the new total. [default with --create: the brokers' "
-            "default]",
+            "Number of partitions of each topic. With --alter, the new total.  [default with --create: the "
+            "brokers' default]",
         ),
     ] = None
     replication_factor: Annotated[
@@ -83,7 +83,7 @@ class TopicsOptions(WritingOptions):
         value(
             "replication-factor",
             "N",
-            "With --create: number of replicas of each partition. [default: the brokers' default]",
+            "With --create: number of replicas of each partition.  [default: the brokers' default]",
         ),
     ] = None
     replica_assignment: Annotated[
@@ -144,7 +144,7 @@ class TopicsOptions(WritingOptions):
         value(
             "timeout",
             "TIME",
-            "Time limit for retries of rejected topics, for example 10m. [default: default.api.timeout.ms, else 60s]",
+            "Time limit for retries of rejected topics, for example 10m.  [default: default.api.timeout.ms, else 60s]",
         ),
     ] = None
     dry_run: Annotated[bool, With(*WRITES), flag("dry-run", "Check the change and print it, without sending it.")] = (

@@ -150,7 +150,9 @@ def _pattern(name: str) -> re.Pattern[str]:
         return re.compile(name)
     # re.error is not enough, because excessive repetition counts and deeply nested groups raise other errors.
     except (re.error, OverflowError, ValueError, RecursionError) as error:
-        raise Invalid(f"--topic {name!r}: not a valid regular expression: {error}") from error
+        raise Invalid(
+            f"--topic {name!r}: not a valid regular expression: {error}. Correct it (.* matches any text)"
+        ) from error
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:

@@ -48,7 +48,8 @@ def run(options: AdjustOptions) -> Answer | Generator[Answer]:
         "--continue": options.go_on,
     }
     if list(ways.values()).count(True) != 1:
-        raise Invalid(f"give exactly one of {', '.join(ways)}")
+        named = " and ".join(name for name, given in ways.items() if given) or "none"
+        raise Invalid(f"give exactly one of {', '.join(ways)} (given: {named})")
     followed = rules(options.pacing, options.connection)
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")

@@ -88,7 +88,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
     at = world.where(options.connection)
     with world.log_dirs(at) as logs:
         if broker not in (alive := logs.brokers()):
-            raise Refused(f"--balance-log-dirs {broker}: no live broker has this id. Live brokers: {joined(alive)}")
+            raise Refused(f"--balance-log-dirs {broker}: no live broker has this id. Give one of: {joined(alive)}")
         dirs = logs.describe([broker], None)
     held = topics(dirs)
     goal = LogDirGoal(
@@ -173,8 +173,8 @@ def _topics(
         matching = _matching(every, pattern)
         if not matching:
             raise Refused(
-                f"--topics {pattern!r}: no topic {where} matches. Internal topics match only if the pattern starts "
-                "with _"
+                f"--topics {pattern!r}: no topic {where} matches. Check the pattern. Internal topics match only if it "
+                "starts with _"
             )
         found |= matching
     return frozenset(found), frozenset(found)

@@ -11,6 +11,7 @@ from kquota.cli.move.estimate.report.page import environment, must_be_writable, 
 from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, reported
 from kquota.cli.move.report.command import ReportOptions
 from kquota.cli.output import moment
+from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused
 from kquota.reassign.run import Purpose
 
@@ -46,9 +47,15 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         if unread:
             raise Refused(notes[0].removeprefix("error: "))
         if any(one.id == options.run for one in found.runs):
-            raise Refused(f"run {options.run} only set a throttle and moved no partition, so it has no report")
+            raise Refused(
+                f"run {options.run} only set a throttle and moved no partition, so it has no report. See the runs of "
+                f"moves with {suggested('move report')}"
+            )
         known = ", ".join(one.id for one in moves[:5]) or "none"
-        raise Refused(f"run {options.run}: no run with this id is on record (newest runs: {known})")
+        raise Refused(
+            f"run {options.run}: no run with this id is on record (newest runs: {known}). See all runs with "
+            f"{suggested('move report')}"
+        )
     answer = reported(named)
     if options.report is not None:
         write_page(options.report, page(answer))

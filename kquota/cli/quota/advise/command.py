@@ -77,7 +77,7 @@ class AdviseOptions:
         value(
             "key",
             "KEY",
-            f"Key to limit. Repeatable. [default: {', '.join(KEYS)}; with --trace, all of these except "
+            f"Key to limit. Repeatable.  [default: {', '.join(KEYS)}; with --trace, all of these except "
             f"{CONSUMER_BYTE_RATE}]",
         ),
     ] = None

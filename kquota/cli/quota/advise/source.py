@@ -87,11 +87,16 @@ class UseSource:
         if (note := trace.left_out(bad)) is not None:
             say(note)
         if found is None:
-            raise Invalid(f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row")
+            raise Invalid(
+                f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row. Correct the rows, or give "
+                "another trace"
+            )
         try:
             begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (found.begin, found.end))
         except OverflowError as error:
-            raise Invalid(f"--trace: ms must be before the year 10000 ({found.end})") from error
+            raise Invalid(
+                f"--trace: ms must be before the year 10000 ({found.end}). Convert ms to milliseconds since 1970"
+            ) from error
         return MeasuredTime(cluster_id, begin, end), found.job
 
     def _collected(

@@ -84,7 +84,7 @@ class ProbeOptions(WritingOptions):
             "--client-id",
             "--client",
             metavar="NAME",
-            help="Client-id of the client. [default: client.id of the login file, else kquota]",
+            help="Client-id of the client.  [default: client.id of the login file, else kquota]",
         ),
     ] = None
     client_config: Annotated[
@@ -97,8 +97,8 @@ class ProbeOptions(WritingOptions):
             "seconds",
             "N",
             "Time to measure. kquota measures a load on brokers after its first two quota windows, and byte rates "
-            f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default). [default: two windows, or 3 s for each "
-            f"step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
+            f"over whole windows ({SAMPLES * SAMPLE_MS // 1_000} s by default).  [default: two windows, or 3 s for "
+            f"each step of --find-limit, or 60 s for --client-command; at most {load.MOST_SECONDS:g}]",
             callback=finite,
         ),
     ] = None

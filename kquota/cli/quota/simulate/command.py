@@ -64,7 +64,7 @@ class SimulateOptions:
         int | None,
         _count(
             "window-num",
-            "The brokers' quota.window.num and controller.quota.window.num. [default: 11]",
+            "The brokers' quota.window.num and controller.quota.window.num.  [default: 11]",
             2,
             _MOST_SAMPLES,
         ),
@@ -75,7 +75,7 @@ class SimulateOptions:
     ] = None
     partitions: Annotated[
         int | None,
-        _count("partitions", "Partitions that each topic gains or loses. [default: 1]", 1, HIGHEST_ID),
+        _count("partitions", "Partitions that each topic gains or loses.  [default: 1]", 1, HIGHEST_ID),
     ] = None
     from_file: Annotated[
         Path | None,
@@ -112,9 +112,9 @@ class SimulateOptions:
         value("load", "RATE", "Rate at which the client would send or fetch without a quota, for example 25MB/s."),
     ] = None
     request_size: Annotated[
-        str | None, value("request-size", "SIZE", f"Size of each request. [default: {REQUEST_SIZE}]")
+        str | None, value("request-size", "SIZE", f"Size of each request.  [default: {REQUEST_SIZE}]")
     ] = None
-    for_: Annotated[str | None, value("for", "TIME", f"Duration of the load. [default: {LASTING}]")] = None
+    for_: Annotated[str | None, value("for", "TIME", f"Duration of the load.  [default: {LASTING}]")] = None
     thread_time: Annotated[
         str | None, value("thread-time", "TIME", "Thread time that each request costs a broker, for example 2ms.")
     ] = None

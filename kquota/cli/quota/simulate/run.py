@@ -147,7 +147,7 @@ def _items(given: SimulateOptions) -> Sequence[int]:
     found: dict[str, int] = {}
     for topic, partitions, _ in topics_in(given.from_file):
         if topic in found:
-            raise Invalid(f"--from-file {given.from_file}: topic {topic} is listed twice")
+            raise Invalid(f"--from-file {given.from_file}: topic {topic} is listed twice. Keep one of its lines")
         found[topic] = partitions or each
     return list(found.values())
 
@@ -200,7 +200,10 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         if (note := trace.left_out(bad)) is not None:
             say(note)
     if not found:
-        raise Invalid(f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row")
+        raise Invalid(
+            f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row. Correct the rows, or give "
+            "another trace"
+        )
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:

@@ -122,7 +122,7 @@ def _ending(open_runs: Sequence[Run], run: str | None, me: Owner) -> tuple[list[
     there = ", ".join(one.id for one in throttles) or "none"
     raise Refused(
         f"run {run}: no open run of `throttle set` with this id is recorded here (open runs: {there}). Nothing was "
-        "written"
+        f"written. See the throttles and their runs with {suggested('throttle show')}"
     )
 
 
