@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, assert_never
 
 from kquota.cli.amounts import size_or_unknown, size_with, time_or_unknown
@@ -30,6 +31,7 @@ from kquota.watch.symptom import (
     StarvedCopies,
     Symptom,
     ThrottleLeft,
+    Undo,
 )
 
 _SHOWN = 5
@@ -143,9 +145,11 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return _raise(symptom, named)
         case DestinationDown(why=why):
             repair = "Start the broker" if why is None else "Check the broker"
-            if named.run is not None:
-                return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
-            return f"{repair}. See the open runs: {suggested('move status')}"
+            if named.run is None or symptom.undo is Undo.NONE:
+                return f"{repair}. See the open runs: {suggested('move status')}"
+            if symptom.undo is Undo.RUNNING:
+                return f"{repair}, or cancel the moves that are still running: {named.by_plan('--cancel')}"
+            return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
         case NoLeader():
             return f"Start one of these brokers. See {_of_topic('topics --describe', symptom.partitions[0])}"
         case NotBegun():
@@ -250,5 +254,5 @@ def _values(symptom: Symptom) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name in symptom.__dataclass_fields__:
         value = getattr(symptom, name)
-        found[name] = value.value if name == "side" else round(value, 1) if isinstance(value, float) else value
+        found[name] = value.value if isinstance(value, Enum) else round(value, 1) if isinstance(value, float) else value
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from contextlib import ExitStack
@@ -219,6 +220,30 @@ def test_interrupted_runs_are_resumed_and_aborted(house: InMemory, session: Tran
     reassign(session, file, "--verify", ["text"])
     session.kquota(f"move status {BROKER}")
     session.must_be("contract-move-runs")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_abort_warns_once_about_a_lost_broker_unless_it_is_refused(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    """The undo needs broker 3 after payments-0, which has moved off broker 3, and before that it does not."""
+    monkeypatch.setattr(confirmation, "has_terminal", lambda: terminal)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    file = plan(tmp_path, {**ELSEWHERE, ("payments", 0): [2, 1]})
+    options = ("--reassignment-json-file", file, "--throttle", "5MB/s", "--force")
+    assert kquota_here("reassign-partitions", "--execute", *BROKER.split(), *options).code == 0
+    moving = house.cluster.partitions[TopicPartition("payments", 0)]
+    house.cluster.finish(TopicPartition("payments", 0))
+    house.cluster.alive.discard(THREE)
+    abort = ("move", "abort", *BROKER.split(), "--gone", "3", "--force")
+    refused = kquota_here(*abort)
+    assert (refused.code, refused.err.count("kquota does not restore")) == (1, 0)
+    assert "use `kquota reassign-partitions --bootstrap-server b1:9092 --cancel --reassignment-json-file PLAN`" in (
+        refused.err
+    )
+    house.cluster.partitions[TopicPartition("payments", 0)] = moving
+    done = kquota_here(*abort)
+    assert (done.code, done.err.count("kquota does not restore broker 3 leader.replication.throttled.rate")) == (0, 1)
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["it ends", "it ends and another run begins"])
