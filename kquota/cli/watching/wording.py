@@ -201,7 +201,7 @@ def _idle(symptom: IdleLogDir) -> str:
 
 def _leaderless(symptom: NoLeader) -> str:
     first = f" of {symptom.partitions[0]}" if len(symptom.partitions) > 1 else ""
-    what = f"{few(symptom.partitions, _SHOWN)}: no leader, so there is nothing to copy from "
+    what = f"no broker can send {few(symptom.partitions, _SHOWN)} "
     return f"{what}(replicas{first}: {joined(symptom.replicas)})"
 
 
