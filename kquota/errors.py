@@ -32,6 +32,7 @@ class NextStep(StrEnum):
     TAKE_SIZES = "Take it again"
     RESUME_RUN = "resuming run"
     ABORT_RUN = "aborting run"
+    CANCEL_MOVES = "the cancellation of the plan"
     END_THROTTLE = "ending run"
     EXAMINE_THROTTLES = "examining the throttles"
     SHOW_THROTTLES = "showing the throttles"

@@ -372,8 +372,11 @@ def controllers_of(
 
     addresses = bootstrap_controller or reported(brokers)
     if addresses is None:
-        raise Unreachable("the brokers report no controllers")
-    seconds = _CONTROLLER_SECONDS if bootstrap_controller else _REPORTED_SECONDS
+        raise Unreachable(f"the brokers report no controllers. On a KRaft cluster, give {names.bootstrap_controller}")
+    seconds = _CONTROLLER_SECONDS
+    if bootstrap_controller is None:
+        seconds = _REPORTED_SECONDS
+        names = replace(names, bootstrap_controller="the controllers that the brokers report")
     with controllers(addresses, security, throttled, names, seconds) as found:
         if found.cluster_id != brokers.cluster_id:
             check = f". Check {names.bootstrap_controller}" if bootstrap_controller else ""

@@ -332,5 +332,5 @@ def test_a_prometheus_answer_has_a_largest_number_of_times() -> None:
 def test_a_resource_has_a_largest_number_of_values() -> None:
     item = "- {apiVersion: v1, kind: Secret, data: [" + "1," * 99_990 + "]}\n"
     assert len(strimzi.read(f"kind: List\nitems:\n{item}{item}", "a document").unreadable) == 2
-    with pytest.raises(Invalid, match="one resource has more than 100,000 values"):
+    with pytest.raises(Invalid, match="one resource or document has more than 100,000 values"):
         strimzi.read(f"kind: List\nitems:\n{item}".replace("[", "[" + "1," * 20), "a document")

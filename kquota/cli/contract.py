@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[NextStep, str]] = {
     NextStep.TAKE_SIZES: "log-dirs --describe",
     NextStep.RESUME_RUN: "move resume --run {}",
     NextStep.ABORT_RUN: "move abort --run {}",
+    NextStep.CANCEL_MOVES: "reassign-partitions --cancel --reassignment-json-file PLAN",
     NextStep.END_THROTTLE: "throttle clear --run {}",
     NextStep.EXAMINE_THROTTLES: "throttle doctor",
     NextStep.SHOW_THROTTLES: "throttle show",

@@ -29,8 +29,7 @@ def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
 
 
 def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveCluster) -> list[Run]:
-    """Return the runs, in the given order, without their settings on these brokers. Print a warning for each setting
-    that is left out.
+    """Return the runs, in the given order, without their settings on these brokers.
 
     Raises Refused for a broker that is alive, and Unreachable if the cluster does not answer.
     """
@@ -39,14 +38,15 @@ def without(runs: Sequence[Run], brokers: Sequence[BrokerId], cluster: MoveClust
             f"--gone: broker {alive[0]} is alive, so its throttle can be restored. Nothing was written. "
             "Leave this broker out of --gone"
         )
-    found = []
+    return [without_values(run, held_on(run, brokers)) for run in runs]
+
+
+def warn(runs: Sequence[Run], brokers: Sequence[BrokerId]) -> None:
+    """Print a warning for each setting that `without` leaves out of these runs. Call this after all checks."""
     for run in runs:
-        held = held_on(run, brokers)
-        for setting, taken in sorted(held.items()):
+        for setting, taken in sorted(held_on(run, brokers).items()):
             value = " or ".join(taken.ours)
             say(
                 f"warning: kquota does not restore {setting} of run {run.id}. If that broker comes back, it may still "
                 f"have {value}"
             )
-        found.append(without_values(run, held))
-    return found

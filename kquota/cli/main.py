@@ -111,9 +111,11 @@ def main() -> None:
     """Run one command and exit with its code. A known error prints a traceback only if `KQUOTA_DEBUG` is set."""
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Escape characters that the locale cannot encode, as Python does on stderr, because a topic name must not make
-        # the command fail.
-        sys.stdout.reconfigure(errors="backslashreplace")
+        # Files and pipes get UTF-8 in every locale, because kquota and other tools read documents as UTF-8. Characters
+        # that a terminal cannot encode are escaped, as Python does on stderr, because a topic name must not make the
+        # command fail.
+        chosen = sys.stdout.isatty() or "PYTHONIOENCODING" in os.environ
+        sys.stdout.reconfigure(encoding=None if chosen else "utf-8", errors="backslashreplace")
     asked = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     # For a misspelled command, register all commands, because Click suggests similar names.
     if asked is not None:

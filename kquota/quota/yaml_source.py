@@ -140,7 +140,7 @@ class Source:
             self._refuse(event, f"the document has more than {_DEEPEST} levels of nesting")
         self._values += 1
         if self._values > _MOST_VALUES:
-            self._refuse(event, f"one resource has more than {_MOST_VALUES:,} values")
+            self._refuse(event, f"one resource or document has more than {_MOST_VALUES:,} values")
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.MappingStartEvent):
             keys: dict[str, YamlNode] = {}

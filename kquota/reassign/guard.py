@@ -36,17 +36,25 @@ def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
     """
     wanted = {broker for move in moving if not move.submitted for broker in move.target}
     if unknown := sorted(wanted - found.alive):
-        broker, rest = unknown[0], ", or use a plan without this broker"
+        rest: tuple[object, ...] = (", or use a plan without this broker",)
         if known is not None and known.aborting:
-            rest = ", because the run cannot be undone without this broker"
-            if names := [name for name in known.goal.targets if _needs(broker, name, found)]:
-                rest += (
-                    f". Without it, {named(names)} can only get a leader by an unclean election, which can lose data"
-                )
-        raise Refused(
-            f"Unknown broker id {broker} (live brokers: {joined(sorted(found.alive))}). Start broker {broker}{rest}. "
-            "Nothing was written"
+            rest = _undo_without(unknown[0], known, found)
+        start = (
+            f"Unknown broker id {unknown[0]} (live brokers: {joined(sorted(found.alive))}). Start broker {unknown[0]}"
         )
+        raise Refused(start, *rest, ". Nothing was written")
+
+
+def _undo_without(broker: BrokerId, run: Run, found: Snapshot) -> tuple[object, ...]:
+    """Return why `run` cannot be undone without the dead broker. If the running moves can be cancelled instead, the
+    parts also name this way.
+    """
+    why = ", because the run cannot be undone without this broker"
+    if names := [name for name in run.goal.targets if _needs(broker, name, found)]:
+        return (f"{why}. Without it, {named(names)} can only get a leader by an unclean election, which can lose data",)
+    if any(name in found.running for name in run.goal.targets):
+        return (f"{why}. To cancel only the moves that are still running, use ", NextStep.CANCEL_MOVES)
+    return (why,)
 
 
 def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:

@@ -158,9 +158,10 @@ def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
         here = reading.dirs[broker]
         # Only replicas that must move are checked, because a log dir that accepts no new replica keeps its replicas.
         if path not in here:
+            use = 'one of them or "any"' if here else '"any"'
             raise Refused(
                 f"{partition}: broker {broker} has no log dir {path} (it has: {', '.join(sorted(here)) or 'none'}). "
-                'Use one of them or "any". Nothing was written'
+                f"Use {use}. Nothing was written"
             )
         if (why := here[path]) is not None:
             raise Refused(

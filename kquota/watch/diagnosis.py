@@ -29,6 +29,7 @@ from kquota.watch.symptom import (
     Symptom,
     ThrottleLeft,
     ThrottleSide,
+    Undo,
 )
 from kquota.watch.view import WatchView
 
@@ -80,9 +81,19 @@ def _down(history: WatchHistory) -> Iterator[DestinationDown]:
     silent = {} if reading.logs is None else reading.logs.silent
     for broker, count in sorted(copies.items()):
         if count and broker not in reading.snapshot.alive:
-            yield DestinationDown(broker=broker, copies=count, why=None)
+            yield DestinationDown(broker=broker, copies=count, why=None, undo=_undo(history, broker))
         elif count and broker in silent:
             yield DestinationDown(broker=broker, copies=count, why=silent[broker])
+
+
+def _undo(history: WatchHistory, broker: BrokerId) -> Undo:
+    """Return what kquota can undo without the dead broker. A run that is already being undone has no known sources. Its
+    targets then decide.
+    """
+    if history.reading.logs is None:
+        return Undo.NONE
+    before = (replicas for move in history.moves for replicas in (move.sources or move.targets).values() if move.run)
+    return Undo.RUNNING if any(broker in replicas for replicas in before) else Undo.WHOLE
 
 
 def _leaderless(history: WatchHistory) -> Iterator[NoLeader]:

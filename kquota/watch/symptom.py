@@ -38,6 +38,16 @@ class StarvedCopies:
     """The rate at which producers write to the copies."""
 
 
+class Undo(enum.Enum):
+    """The part of a run that can be undone while a destination is down."""
+
+    WHOLE = "whole"
+    RUNNING = "running"
+    """Only the moves that are still running, because other moves would copy replicas back to the dead broker."""
+    NONE = "none"
+    """Nothing, because Kafka cannot cancel a running move over ZooKeeper."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationDown:
     """A destination that is dead or fenced (`why` is None), or that does not answer (`why` is the reason)."""
@@ -45,6 +55,7 @@ class DestinationDown:
     broker: BrokerId
     copies: int
     why: str | None
+    undo: Undo = Undo.WHOLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

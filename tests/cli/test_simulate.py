@@ -261,6 +261,16 @@ def test_a_trace_from_windows_and_from_stdin(text: str, tmp_path: Path) -> None:
     assert run([*words, "--trace", "-"], stdin=text) == filed
 
 
+def test_a_pipe_gets_utf_8_in_every_locale(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ms,bytes,user\n0,60000000,ü\n", encoding="utf-8")
+    words = (sys.executable, "-m", "kquota", "quota", "simulate", "--producer-byte-rate", "1MB/s")
+    ran = run(
+        [*words, "--trace", str(tmp_path / "t.csv")],
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    )
+    assert (ran.code, "ü" in ran.out, "\\xfc" in ran.out) == (0, True, False)
+
+
 def test_topics_from_stdin() -> None:
     words = ("--from-file", "-", "--controller-mutation-rate", "5", "--output", "json")
     ran = run([sys.executable, "-m", "kquota", "quota", "simulate", *words], stdin="a 80\nb 80\n")

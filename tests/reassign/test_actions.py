@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.errors import Conflict, Incomplete, KquotaError, Refused, Unknown, Unreachable
+from kquota.errors import Conflict, Incomplete, KquotaError, NextStep, Refused, Unknown, Unreachable
 from kquota.reassign.cancellation import cancel, cancellable
 from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas, Replicas
@@ -599,6 +599,20 @@ def test_an_abort_names_the_partition_that_a_dead_broker_leaves_without_a_leader
         prepare_again(world.cluster, world.runs, world.clock, backwards(run), force=True)
     assert "t-0 can only get a leader by an unclean election, which can lose data" in str(why.value)
     assert "use a plan" not in str(why.value)
+
+
+def test_an_abort_that_needs_a_dead_broker_names_the_cancellation_of_the_running_moves(world: World) -> None:
+    """The undo of T1, which has ended, needs broker 3. The move of T0 is still running."""
+    world.cluster.partitions[T1] = PartitionReplicas(replicas=b(2, 3), leader=BrokerId(2), isr=b(2, 3))
+    world.execute(Plan(targets={T0: b(1, 3), T1: b(2, 1)}))
+    world.cluster.finish(T1)
+    world.cluster.alive.remove(BrokerId(3))
+    (run,) = world.runs.unfinished()
+    with pytest.raises(Refused, match=r"because the run cannot be undone without this broker\. To cancel only") as why:
+        prepare_again(world.cluster, world.runs, world.clock, backwards(run))
+    assert str(NextStep.CANCEL_MOVES) in str(why.value)
+    what = cancellable(world.cluster, world.runs, run.plan, force=False)
+    assert cancel(world.cluster, world.runs, world.clock, what).cancelled == (T0,)
 
 
 def test_a_rate_that_an_operator_changed_stays_and_is_reported(world: World) -> None:

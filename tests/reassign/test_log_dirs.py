@@ -158,6 +158,7 @@ def test_a_plan_over_zookeeper_cannot_name_log_dirs() -> None:
 
 REFUSED = {
     "no such dir": ({A: None}, "t-0: broker 1 has no log dir /data/b (it has: /data/a). Use one of them"),
+    "no dir at all": ({}, 't-0: broker 1 has no log dir /data/b (it has: none). Use "any". Nothing was written'),
     "an offline dir": (
         {A: None, B: "KafkaStorage (56)"},
         "t-0: log dir /data/b of broker 1 accepts no replica (KafkaStorage (56)). Use another",

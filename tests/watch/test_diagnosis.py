@@ -29,6 +29,7 @@ from kquota.watch.symptom import (
     Symptom,
     ThrottleLeft,
     ThrottleSide,
+    Undo,
 )
 from tests.stores.record.hosts import RUN
 from tests.watch.stage import MB, Watched, brokers, name
@@ -95,6 +96,11 @@ def never_created(stage: Watched) -> None:
     stage.cluster.stuck.add((name(0), THREE))
 
 
+def over_zookeeper(stage: Watched) -> None:
+    stage.on_zookeeper = True
+    running(stage)
+
+
 def idle_controller(stage: Watched) -> None:
     stage.on_zookeeper = True
     running(stage)
@@ -131,6 +137,17 @@ def unthrottled(stage: Watched) -> Plan:
     return plan
 
 
+def swapped(stage: Watched) -> Plan:
+    """A run with one copy to broker 3, and with a partition that leaves broker 3."""
+    stage.cluster.partition(name(0), (1, 2), 100 * MB)
+    stage.cluster.partition(name(1), (1, 3), 100 * MB)
+    plan = Plan(targets={name(0): brokers(1, 3), name(1): brokers(1, 2)})
+    rollback = Plan(targets={name(0): brokers(1, 2), name(1): brokers(1, 3)})
+    stage.runs.begin(replace(RUN, plan=plan, rollback=rollback, handed_over=frozenset(plan.targets)))
+    stage.move(plan.targets, MB)
+    return plan
+
+
 CASES: dict[str, tuple[Case, Symptom]] = {
     "starved by a leader's throttle": (
         Case(make=starved_leader, seconds=18),
@@ -143,6 +160,14 @@ CASES: dict[str, tuple[Case, Symptom]] = {
     "dead destination": (
         Case(make=running, then=lambda s: s.cluster.lose(3), seconds=1),
         DestinationDown(broker=THREE, copies=1, why=None),
+    ),
+    "dead destination, also a source": (
+        Case(make=swapped, then=lambda s: s.cluster.lose(3), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why=None, undo=Undo.RUNNING),
+    ),
+    "dead destination over ZooKeeper": (
+        Case(make=over_zookeeper, then=lambda s: s.cluster.lose(3), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why=None, undo=Undo.NONE),
     ),
     "silent destination": (
         Case(make=running, then=lambda s: s.cluster.unanswered.update({THREE: "no answer"}), seconds=1),

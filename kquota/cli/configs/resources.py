@@ -66,9 +66,18 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         everything=everything,
         over_zookeeper=at.zookeeper is not None,
         data_notes=() if absent is None else (absence(absent),),
-        closing_notes=tuple(f"error: {error}" for error in lost),
+        closing_notes=(*_unknown_configs(absent, at), *(f"error: {error}" for error in lost)),
         code=FAILED if lost else DONE,
     )
+
+
+def _unknown_configs(absent: Resource | None, at: world.Where) -> Iterator[str]:
+    """Yield a note for a broker that is not alive, because Kafka's sentence denies configs that the broker may have."""
+    if absent is not None and absent.kind == BROKERS and absent.of_broker and at.zookeeper is None:
+        yield (
+            f"note: broker {absent.name} is not alive, so its configs are unknown. Start the broker and run the "
+            "command again. On a cluster with ZooKeeper, you can also use --zookeeper"
+        )
 
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:

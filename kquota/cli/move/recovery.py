@@ -140,7 +140,11 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
             latest = [run for run in stage.runs.unfinished() if run.id == each.id]
             left = lost_brokers.without(latest, lost, stage.cluster)
             try:
-                done += [_one(at, stage, run, options, verb, leaders) for run in left]
+                for run in left:
+                    wanted, prepared = _prepared(stage, run, options, verb)
+                    if shown is None:
+                        lost_brokers.warn(latest, lost)
+                    done.append(_one(at, stage, wanted, prepared, options, leaders))
             except Busy:
                 raise
             except KquotaError as error:
@@ -185,12 +189,14 @@ def _must_agree(
     if options.take_over:
         confirmation.must_have_terminal()
     with move_stores.staged(at, options.state_dir, None) as stage:
-        chosen = lost_brokers.without(_chosen(stage.runs, options, verb, plan), lost, stage.cluster)
-        prepared = [_prepared(stage, each, options, verb) for each in chosen]
+        chosen = _chosen(stage.runs, options, verb, plan)
+        left = lost_brokers.without(chosen, lost, stage.cluster)
+        prepared = [_prepared(stage, each, options, verb) for each in left]
         writer = stage.runs.record_writer()
     takes = options.take_over and writer is not None
     if not prepared and not takes:
         return _Shown()
+    lost_brokers.warn(chosen, lost)
     for wanted, found in prepared:
         moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
         then = ", then restore its throttle" if wanted.held else ""
@@ -281,16 +287,15 @@ def _checked_waves(
 def _one(
     at: world.Where,
     stage: move_stores.Stage,
-    run: Run,
+    wanted: Run,
+    prepared: Prepared,
     options: RecoveryOptions,
-    verb: str,
     leaders: Elections | None,
 ) -> RunRecovered:
-    wanted, prepared = _prepared(stage, run, options, verb)
     for note in prepared.notes:
         say(f"warning: {note}")
     if options.dry_run:
-        return RunRecovered(run=run.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
+        return RunRecovered(run=wanted.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
     began = stage.clock.now()
     with _checked_waves(at, wanted, prepared, force=options.force or bool(options.gone)) as (prepared, hold_back):
         done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs, hold_back)
@@ -308,7 +313,7 @@ def _one(
     ):
         say(line)
     return RunRecovered(
-        run=run.id,
+        run=wanted.id,
         started=done.execution.started,
         outcome=verified(found),
         elections=elections,

@@ -57,7 +57,9 @@ class RunVerified(Part):
         if found.verdict is not Progress.DONE:
             return f"{self.run}: {found.verdict.value}: {progress}"
         restored = "done, but a throttle is not restored yet"
-        if self.verified.code == DONE:
+        if found.unknown and not found.pending:
+            restored = "done, but kquota left a throttle unchanged, because its run is unknown"
+        elif self.verified.code == DONE:
             restored = "done" if self.written else "done, but this check restored nothing"
         return f"{self.run}: {restored}: {progress}"
 

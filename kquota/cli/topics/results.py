@@ -135,9 +135,12 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
             f"Check with {_describe_command(names[:_SHOWN])}, then run {again}"
         )
     if unsent := _of(Fate.NOT_SENT, outcomes):
-        why, then = ("", "") if unknown else (", because --timeout has expired", f". Run {again}")
+        why, then = "because --timeout has expired", f"Run {again}"
+        if unknown:
+            why = "because an earlier request had no clear answer, or because --timeout has expired"
+            then = "The repeated command sends them"
         topics = counted(len(unsent), "topic")
-        yield f"error: kquota sent no request for {topics} ({few(unsent, _SHOWN)}){why}{then}"
+        yield f"error: kquota sent no request for {topics} ({few(unsent, _SHOWN)}), {why}. {then}"
     if rejected := _of(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)

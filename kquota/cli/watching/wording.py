@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, assert_never
 
 from kquota.cli.amounts import size_or_unknown, size_with, time_or_unknown
@@ -30,6 +31,7 @@ from kquota.watch.symptom import (
     StarvedCopies,
     Symptom,
     ThrottleLeft,
+    Undo,
 )
 
 _SHOWN = 5
@@ -143,9 +145,11 @@ def _do(symptom: Symptom, named: MoveNamed) -> str:
             return _raise(symptom, named)
         case DestinationDown(why=why):
             repair = "Start the broker" if why is None else "Check the broker"
-            if named.run is not None:
-                return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
-            return f"{repair}. See the open runs: {suggested('move status')}"
+            if named.run is None or symptom.undo is Undo.NONE:
+                return f"{repair}. See the open runs: {suggested('move status')}"
+            if symptom.undo is Undo.RUNNING:
+                return f"{repair}, or cancel the moves that are still running: {named.by_plan('--cancel')}"
+            return f"{repair}, or undo the move: {suggested('move abort' + _run(named.run))}"
         case NoLeader():
             show = _of_topic("topics --describe", symptom.partitions[0])
             return f"Start one of these brokers. See the replicas of the topic: {show}"
@@ -198,7 +202,7 @@ def _idle(symptom: IdleLogDir) -> str:
 
 def _leaderless(symptom: NoLeader) -> str:
     first = f" of {symptom.partitions[0]}" if len(symptom.partitions) > 1 else ""
-    what = f"{few(symptom.partitions, _SHOWN)}: no leader, so there is nothing to copy from "
+    what = f"no broker can send {few(symptom.partitions, _SHOWN)} "
     return f"{what}(replicas{first} on brokers: {joined(symptom.replicas)})"
 
 
@@ -251,5 +255,5 @@ def _values(symptom: Symptom) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name in symptom.__dataclass_fields__:
         value = getattr(symptom, name)
-        found[name] = value.value if name == "side" else round(value, 1) if isinstance(value, float) else value
+        found[name] = value.value if isinstance(value, Enum) else round(value, 1) if isinstance(value, float) else value
     return found

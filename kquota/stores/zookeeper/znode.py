@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from urllib.parse import quote, unquote_plus
 
 from kquota import bounded
-from kquota.errors import ExamineZnode, Invalid, Parameter, Refused
+from kquota.errors import ExamineZnode, Invalid, Refused
 from kquota.terms import ENTITY_TYPES
 
 LIVE_BROKERS: Final = "/brokers/ids"
@@ -84,8 +84,7 @@ def encoded(name: str) -> str:
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
     if name in _UNFIT:
-        unfit = f"the name {name!r} cannot be stored in ZooKeeper. Use "
-        raise Invalid(unfit, Parameter("bootstrap_server"), " or another name")
+        raise Invalid(f"the name {name!r} cannot be stored in ZooKeeper, also not by brokers. Use another name")
     return quote(name, safe="").replace("~", "%7E")
 
 

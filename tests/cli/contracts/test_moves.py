@@ -14,6 +14,7 @@ from kquota.cli import confirmation
 from kquota.reassign.moves import PartitionReplicas
 from kquota.settings.resource import Setting
 from kquota.terms import (
+    FOLLOWER_RATE,
     LEADER_RATE,
     TopicPartition,
 )
@@ -219,6 +220,46 @@ def test_interrupted_runs_are_resumed_and_aborted(house: InMemory, session: Tran
     reassign(session, file, "--verify", ["text"])
     session.kquota(f"move status {BROKER}")
     session.must_be("contract-move-runs")
+
+
+def test_a_throttle_that_nothing_will_restore_is_not_called_not_restored_yet(house: InMemory, tmp_path: Path) -> None:
+    """A host without the record of this run has set its own rate, and restores nothing more."""
+    moves = ("reassign-partitions", *BROKER.split())
+    file = plan(tmp_path, ELSEWHERE)
+    execute = ("--execute", "--reassignment-json-file", file, "--throttle", "5MB/s", "--force")
+    assert kquota_here(*moves, *execute).code == 0
+    house.cluster.write(Setting.of_broker(THREE, FOLLOWER_RATE), "7000000")
+    for number in (0, 1):
+        house.cluster.finish(TopicPartition("orders", number))
+    ended = kquota_here(*moves, "--verify", "--all-runs")
+    assert (ended.code, "not restored yet" in ended.whole_err + ended.out) == (8, False)
+    assert "done, but kquota left a throttle unchanged, because its run is unknown: 2 of 2 partitions done" in ended.out
+    assert "(7000000)" in ended.err
+    assert "`kquota throttle doctor " in ended.err
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_abort_warns_once_about_a_lost_broker_unless_it_is_refused(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    """The undo needs broker 3 after payments-0, which has moved off broker 3, and before that it does not."""
+    monkeypatch.setattr(confirmation, "has_terminal", lambda: terminal)
+    monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
+    file = plan(tmp_path, {**ELSEWHERE, ("payments", 0): [2, 1]})
+    options = ("--reassignment-json-file", file, "--throttle", "5MB/s", "--force")
+    assert kquota_here("reassign-partitions", "--execute", *BROKER.split(), *options).code == 0
+    moving = house.cluster.partitions[TopicPartition("payments", 0)]
+    house.cluster.finish(TopicPartition("payments", 0))
+    house.cluster.alive.discard(THREE)
+    abort = ("move", "abort", *BROKER.split(), "--gone", "3", "--force")
+    refused = kquota_here(*abort)
+    assert (refused.code, refused.err.count("kquota does not restore")) == (1, 0)
+    assert "use `kquota reassign-partitions --bootstrap-server b1:9092 --cancel --reassignment-json-file PLAN`" in (
+        refused.err
+    )
+    house.cluster.partitions[TopicPartition("payments", 0)] = moving
+    done = kquota_here(*abort)
+    assert (done.code, done.err.count("kquota does not restore broker 3 leader.replication.throttled.rate")) == (0, 1)
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["it ends", "it ends and another run begins"])

@@ -14,7 +14,7 @@ from kquota.cli.watching.answer import MovesWatched
 from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.terms import BrokerId
 from kquota.watch.link_pace import Trend
-from kquota.watch.symptom import NotSubmitted, RunPaused, StarvedCopies, ThrottleSide
+from kquota.watch.symptom import NotSubmitted, RunPaused, StarvedCopies, ThrottleSide, Undo
 from kquota.watch.view import WatchedBroker, WatchedMoveView
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
@@ -181,7 +181,8 @@ def test_the_words_of_each_finding(session: Transcript) -> None:
     symptoms = [expected for _, expected in CASES.values()]
     told: list[str] = []
     for symptom in (*symptoms, NotSubmitted(run=run, partitions=2, first=name(7)), RunPaused(run=run, left=88 * MB)):
-        for named in (*known, MoveNamed(run=None, plan=None)):
+        both = [MoveNamed(run=run, plan="my plan.json")] if getattr(symptom, "undo", None) is Undo.RUNNING else []
+        for named in (*known, *both, MoveNamed(run=None, plan=None)):
             one = shown(symptom, named)
             assert "`kquota " in one.do
             assert plain(one)["values"]

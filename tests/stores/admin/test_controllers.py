@@ -193,3 +193,17 @@ REPORTED: dict[str, tuple[Brokers, str | None]] = {
 @pytest.mark.parametrize(("wire", "addresses"), REPORTED.values(), ids=REPORTED)
 def test_the_brokers_report_the_addresses(wire: Any, addresses: str | None) -> None:
     assert reported(wire) == addresses
+
+
+@pytest.mark.parametrize(
+    ("wire", "step"),
+    [
+        (Brokers(quorum({1: ("127.0.0.1", 1)}, leader=1)), "Check the controllers that the brokers report"),
+        (Brokers(Refused("not supported"), configured("")), "On a KRaft cluster, give bootstrap_controller"),
+    ],
+    ids=["none accepts a connection", "none is reported"],
+)
+def test_an_error_about_reported_controllers_names_no_option_that_was_not_given(wire: Any, step: str) -> None:
+    with pytest.raises(Unreachable) as caught, library.controllers_of(wire, None, None):
+        pass
+    assert str(caught.value).endswith(step)
