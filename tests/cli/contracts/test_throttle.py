@@ -187,6 +187,23 @@ def test_unknown_fenced_brokers_are_never_a_clean_result(house: InMemory, tmp_pa
         assert "there is nothing to remove" not in each.err
 
 
+@pytest.mark.parametrize(
+    ("command", "fenced", "why"),
+    [
+        ("show", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+        ("set --throttle 1MB/s", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+        ("show", (), "broker 7 does not exist (known brokers: 1,2,3). Correct --broker"),
+    ],
+)
+def test_a_broker_that_may_be_dead_is_not_said_to_be_absent(
+    house: InMemory, command: str, fenced: tuple[BrokerId, ...] | None, why: str
+) -> None:
+    unlisted = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))
+    house.fenced = unlisted if fenced is None else fenced
+    ran = kquota_here("throttle", *command.split(), "--broker", "7", *BROKER.split())
+    assert (ran.code, ran.err.endswith(f"kquota: error: {why}\n")) == (1, True), ran
+
+
 @pytest.mark.parametrize("command", ["doctor", "clear --all --yes", "clear --all --dry-run"])
 def test_a_topic_that_kafka_hides_is_never_a_clean_result(
     house: InMemory, command: str, monkeypatch: pytest.MonkeyPatch
