@@ -54,7 +54,8 @@ def looking_at(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Invalid(f"{path}: cannot be read: {error.strerror or error}") from error
+        problem = f"{path}: cannot be read: {error.strerror or error}"
+        raise Invalid(f"{problem}. Check the path and its permissions") from error
 
 
 def is_folder(path: Path) -> bool | None:

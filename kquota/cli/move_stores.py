@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kquota import folders, library
 from kquota.cli import world
 from kquota.cli.clock import SystemClock
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say
 from kquota.cli.progress import throttled
 from kquota.errors import KquotaError, Refused, Unreachable
 
@@ -119,7 +119,7 @@ def _choice(at: world.Where, holding: Hold | None) -> Choice:
 
     waiting = say if holding is not None and holding.patient else None
     cautious = holding is not None and holding.cautious
-    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=_warn_of, waiting=waiting)
+    return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=world.warn, waiting=waiting)
 
 
 def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
@@ -336,7 +336,3 @@ def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPor
 
             logs = WireReplicaLogs(stores.wire)
         yield WatchPorts(cluster=stores.cluster, runs=stores.runs, logs=logs, clock=stores.clock), stores.runs
-
-
-def _warn_of(reason: KquotaError) -> None:
-    world.warn(worded(reason))

@@ -106,7 +106,7 @@ class Outcome:
     """
 
     done: tuple[Entity, ...]
-    undone: Mapping[Entity, str] = field(default_factory=dict)
+    undone: Mapping[Entity, str | KquotaError] = field(default_factory=dict)
 
 
 def apply(
@@ -122,7 +122,7 @@ def apply(
     batch, because nothing was written.
     """
     quotas.must_carry(replacement.entity for replacement in every)
-    undone: dict[Entity, str] = {}
+    undone: dict[Entity, str | KquotaError] = {}
     for start in range(0, len(every), BATCH):
         batch = every[start : start + BATCH]
         try:

@@ -19,7 +19,7 @@ from kquota.measure import exact_rate
 from kquota.quota.document import MOST_PATTERNS, NOBODY, Document, Scope, Throttles, order
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits, plain, value
-from kquota.quota.yaml_source import Scalar, Source, quoted
+from kquota.quota.yaml_source import SPLIT, Scalar, Source, quoted
 from kquota.quota_keys import QUOTA_KEYS, quotas_of
 from kquota.settings import ignored
 from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Resource, ResourceKind
@@ -129,8 +129,7 @@ class _Reading:
     def _counted(self, at: Scalar) -> Scalar:
         self._entries += 1
         if self._entries > _MOST_ENTRIES:
-            alone = "If it has `owns`, give each part an `owns` that covers none of the entities of the other parts"
-            self._refuse(at, f"the document has more than {_MOST_ENTRIES:,} entries. Split it. {alone}")
+            self._refuse(at, f"the document has more than {_MOST_ENTRIES:,} entries. {SPLIT}")
         return at
 
     def _named(

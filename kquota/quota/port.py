@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from kquota.errors import KquotaError
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.quota.scram import ScramChange
@@ -43,9 +44,9 @@ class ClusterQuotas(Protocol):
         """Raise Invalid for the first entity whose name this connection cannot carry. This sends nothing."""
         ...
 
-    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str | KquotaError]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
-        replacement. A reason begins with `unknown: ` if the replacement may have been made.
+        replacement: its error, or a text. The text begins with `unknown: ` if the replacement may have been made.
 
         Over ZooKeeper, a replacement is made only if its `before` is still current when the write arrives. The Admin
         API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown how much of this

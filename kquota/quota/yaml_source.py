@@ -22,6 +22,10 @@ LARGEST: Final = 16 * 2**20
 _DEEPEST: Final = 50
 _MOST_VALUES: Final = 100_000
 """The maximum number of values in memory at once, which take 20 MB."""
+SPLIT: Final = (
+    "Split it. If it has `owns`, give each part an `owns` that covers none of the entities of the other parts"
+)
+"""The next step for a document that is too large. Otherwise, `apply --prune` of a part removes the other parts."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -87,7 +91,7 @@ class Source:
         self._name = name
         if len(text) > LARGEST:
             raise Invalid(
-                f"{name}: has more than {LARGEST // 2**20} MiB, which is too large for a document of quotas. Split it"
+                f"{name}: has more than {LARGEST // 2**20} MiB, which is too large for a document of quotas. {SPLIT}"
             )
         if found := _NOT_YAML.search(text):
             before = text[: found.start()]

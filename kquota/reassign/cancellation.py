@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kquota.errors import Incomplete, Refused, Unknown, Unreachable
+from kquota.errors import Incomplete, KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign import guard, log_dir_actions, log_dirs, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
@@ -76,10 +76,10 @@ def cancel(
     """Cancel the moves, including moves between log dirs, and wait until the end of the moves is visible. Restore the
     throttle unless `preserve` is set.
 
-    The run never submits its remaining partitions afterwards, unless the cluster refused the whole request. Without
-    `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log dirs, in seconds. Raises
-    Incomplete if the cluster did not cancel some of the moves, and Unknown if the end of the moves does not become
-    visible within `SEEN_SECONDS`. Also raises the errors of the ports.
+    The run never submits its remaining partitions afterwards, unless the cluster refused the whole request and all
+    moves still run. Without `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log
+    dirs, in seconds. Raises Incomplete if the cluster did not cancel some of the moves, and Unknown if the end of the
+    moves does not become visible within `SEEN_SECONDS`. Also raises the errors of the ports.
     """
     run = covers(what.plan, runs.unfinished())
     if run is not None:
@@ -101,8 +101,10 @@ def cancel(
 def _submitted(
     cluster: MoveCluster, runs: Runs, clock: Clock, what: Cancellable, before: Run | None
 ) -> Mapping[TopicPartition, str]:
-    """Cancel the moves, and return the refusals of those that still run. If the cluster refuses the whole request,
-    record the run as `before` again, so that its later waves start.
+    """Cancel the moves, and return the refusals of those that still run.
+
+    If the cluster refuses the whole request and all moves still run, record the run as `before` again, so that its
+    later waves start. A refusal can follow a cancellation, because a store may send several requests.
     """
     if not what.targets:
         return {}
@@ -113,7 +115,7 @@ def _submitted(
     except (Unknown, Unreachable) as error:
         lost = error
     except Refused:
-        if before is not None:
+        if before is not None and _all_run(cluster, what):
             runs.update(before)
         raise
 
@@ -130,3 +132,11 @@ def _submitted(
         raise Unknown(*((lost, ". ") if lost else ()), why) from lost
     now = cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}
+
+
+def _all_run(cluster: MoveCluster, what: Cancellable) -> bool:
+    """Return True if all moves still run, and False if this is unknown."""
+    try:
+        return what.targets.keys() <= cluster.snapshot(what.plan.topics).running.keys()
+    except KquotaError:
+        return False

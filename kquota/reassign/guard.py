@@ -159,7 +159,7 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
             raise Refused(
                 f"{name}: the plan has {counted(len(target), 'replica')}, but the partition has {now}, and ",
                 Parameter("disallow_replication_factor_change"),
-                " forbids the change. Nothing was written",
+                " forbids the change. Nothing was written. Correct the plan, or leave out this option",
             )
 
 

@@ -136,13 +136,14 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         wrong = "is too long, because its values need too much memory"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
-        raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error)}") from error
+        raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error, example)}") from error
     except RecursionError as error:
         raise Invalid(f"{where}: is nested too deeply. Example: {example}") from error
     except ValueError as error:
         # Python refuses to convert very long digit strings.
         where_it_is = _token(rf"-?\d{{{_LONGEST_NUMBER},}}", text)
-        raise Invalid(f"{where}: {where_it_is}: the number is too long for a broker or partition id") from error
+        wrong = "the number is too long for a broker or partition id. Correct the number"
+        raise Invalid(f"{where}: {where_it_is}: {wrong}") from error
     if isinstance(value, tuple):
         raise Value(value, where, example).wrong(f"a single entry must be in a list. Example: {example}")
     return Value(value, where, example)
@@ -153,13 +154,13 @@ def _most_memory(text: str) -> int:
     return _MEMORY * size - sys.getsizeof(text)
 
 
-def _not_json(text: str, error: json.JSONDecodeError) -> str:
+def _not_json(text: str, error: json.JSONDecodeError, example: str) -> str:
     if error.msg == "Extra data":
         return "there is more text after the end of the JSON. Keep only one document"
     object_ = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     if object_ and not text[: error.pos].strip() and text[error.pos] not in '{["':
         return f"there is text before the JSON, which begins at {place(text, object_.start())}. Keep only the JSON"
-    return f"is not JSON: {error.msg}"
+    return f"is not JSON: {error.msg}. Example: {example}"
 
 
 class _Ambiguous(dict[str, object]):

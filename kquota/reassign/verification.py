@@ -67,8 +67,9 @@ class Verification:
     """The ids of the open runs whose settings `clear_all` cleared."""
     too_early: bool = False
     """True if `clear_all` cleared nothing, because moves are running."""
-    unread: tuple[BrokerId, ...] = ()
+    unread: tuple[BrokerId, ...] | None = ()
     """Dead brokers that have replicas of the plan's topics and unknown rates. An unrecorded run may have set the rates.
+    None if it is unknown which brokers are dead.
     """
     undone: Run | None = None
     """The run of this plan, if the replicas are elsewhere because this run was undone, or because a later move has

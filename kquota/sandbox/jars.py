@@ -122,7 +122,8 @@ def must_have_tiers(version: str | None) -> None:
     """Raise Invalid unless the sandbox has tiered topics with this version. None means ZooKeeper only."""
     if version is None or not release(version).tiers:
         able = ", ".join(each.version for each in RELEASES.values() if each.tiers)
-        raise Invalid(Parameter("tiered"), f": only Kafka {able} has tiered topics in the sandbox")
+        without = f"Kafka {version} has" if version is not None else "ZooKeeper alone has"
+        raise Invalid(Parameter("tiered"), f": {without} no tiered topics in the sandbox. Choose Kafka {able}")
 
 
 def tiers(version: str, report: ReportProgress) -> Path:

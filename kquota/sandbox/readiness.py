@@ -73,9 +73,11 @@ def _until(slow: Callable[[], Process | None], watched: Sequence[Process]) -> No
     while (waiting := slow()) is not None:
         for process in watched:
             if process.pid is None:
-                raise Refused(f"{process.name} died while starting: {process.last_words()}. Its log: {process.log}")
+                words = f"{process.name} died while starting: {process.last_words()}"
+                raise Refused(f"{words}. Read its log: {process.log}")
         if time.monotonic() > deadline:
             raise Refused(
-                f"{waiting.name} was not ready after {_PATIENCE:.0f} s: {waiting.last_words()}. Its log: {waiting.log}"
+                f"{waiting.name} was not ready after {_PATIENCE:.0f} s: {waiting.last_words()}. "
+                f"Read its log: {waiting.log}"
             )
         time.sleep(_POLL)

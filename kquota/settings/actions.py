@@ -106,11 +106,11 @@ def entries(configs: Configs, resource: Resource) -> tuple[Entry, ...]:
     found = configs.describe([resource])
     if resource not in found:
         if resource.kind == TOPICS:
-            raise Refused(f"{resource} does not exist")
+            raise Refused(f"{resource} does not exist. Check the name")
         alive = ", ".join(str(broker.name) for broker in configs.resources(resource.kind))
         what = "loggers" if resource.kind == BROKER_LOGGERS else "configs"
         raise Refused(
-            f"broker '{resource.name}' is dead, and the other brokers cannot show or change its {what}. Live brokers: "
-            f"{alive}"
+            f"broker '{resource.name}' is dead, and the other brokers cannot show or change its {what}. Start it, or "
+            f"choose a live broker ({alive})"
         )
     return found[resource]

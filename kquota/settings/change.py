@@ -15,7 +15,7 @@ from kquota.terms import EVERY_REPLICA
 def must_change(add: Collection[str], delete: Collection[str]) -> None:
     """Raise Invalid if both `add` and `delete` are empty, or if a key is in both."""
     if not add and not delete:
-        raise Invalid("nothing to change: no key is set and none is deleted")
+        raise Invalid("nothing to change: no key is set and none is deleted. Give a key to set or delete")
     if both := sorted(set(add) & set(delete)):
         raise Invalid(f"{', '.join(both)}: both added and deleted. Either add or delete each key")
 

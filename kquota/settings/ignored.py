@@ -78,7 +78,8 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
         is_ = dotted(release)
         raise Refused(
-            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {is_}. Nothing was written"
+            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {is_}. "
+            "Nothing was written. Upgrade the brokers first"
         )
     deleted = [key for key in THROTTLE_RATES if key in change.delete]
     if deleted and release is not None and release < _DELETES_ARE_HEEDED:

@@ -55,14 +55,14 @@ def throttled_replicas(key: str, text: str) -> str:
         raise EmptyValue(key)
     if EVERY_REPLICA in found:
         if len(found) > 1:
-            raise Invalid(f"{key}: '*' means every replica, so it must be the only entry")
+            raise Invalid(f"{key}: '*' means every replica, so it must be the only entry. Remove the others")
         return EVERY_REPLICA
     for entry in found:
         _must_be_a_replica(key, entry)
     seen: set[str] = set()
     for entry in found:
         if entry in seen:
-            raise Invalid(f"{key}: {entry} is listed twice")
+            raise Invalid(f"{key}: {entry} is listed twice. List each replica once")
         seen.add(entry)
     return ",".join(found)
 

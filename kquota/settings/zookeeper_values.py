@@ -94,7 +94,8 @@ def must_be_sound(change: ConfigChange) -> None:
             )
         elif not TOPIC[key](text):
             raise Invalid(
-                f"{key}={text}: is not a value that brokers accept, and ZooKeeper would store it without a check"
+                f"{key}={text}: is not a valid value, and ZooKeeper would store it without a check. Give a value that "
+                f"Kafka's documentation of {key} allows"
             )
 
 

@@ -95,7 +95,7 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
         )
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
-        raise Invalid(f"{where}: contains no rate for any broker")
+        raise Invalid(f"{where}: contains no rate for any broker. Check how the file was created")
     return rates
 
 
@@ -122,7 +122,7 @@ def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
         found = bounded.json_value(text)
     except ValueError as error:
-        raise Invalid(f"{where}: is not JSON: {error}") from error
+        raise Invalid(f"{where}: is not JSON: {error}. {_JSON}") from error
     if prometheus.is_answer(found):
         values = prometheus.values(found, where)
         return {BrokerId(broker): bytes_in(rates) for broker, rates in values.items() if rates}
@@ -141,7 +141,7 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str, form: str) -> d
         if isinstance(row.get("broker"), bool) or not is_id(broker):
             raise Invalid(f"{where}: {broker!r} is not a broker id. {form}")
         if BrokerId(int(broker)) in rates:
-            raise Invalid(f"{where}: broker {int(broker)} is listed twice")
+            raise Invalid(f"{where}: broker {int(broker)} is listed twice. Give one rate")
         if row.get("bytes_in") is None:
             raise Invalid(f"{where}: broker {int(broker)} has no bytes_in. Leave out brokers with an unknown rate")
         rest = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _has(row, name)}

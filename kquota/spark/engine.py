@@ -74,7 +74,7 @@ def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engin
         key, equals, value = (part.strip() for part in text.partition("="))
         _check(text, key, equals, remote)
         if key in settings:
-            raise Invalid(_CONF, f" {text!r}: {key} is given twice")
+            raise Invalid(_CONF, f" {text!r}: {key} is given twice. Give each key once")
         settings[key] = value
     return Engine(master=master, remote=remote, conf=settings)
 

@@ -92,7 +92,7 @@ def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:
         raise Invalid(name, f" {error}") from error
     paths = [Path(pattern)] if known else [Path(p) for p in sorted(glob.glob(pattern))]  # noqa: PTH207
     if not paths:
-        raise Invalid(name, f" {pattern}: the {what} does not exist")
+        raise Invalid(name, f" {pattern}: the {what} does not exist. Check the path")
     return paths
 
 

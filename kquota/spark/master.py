@@ -53,7 +53,7 @@ def _address(place: str) -> tuple[str, int]:
     host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, ":", "7077")
     host = host.strip("[]")
     if not is_host(host) or not is_port(port):
-        raise Invalid(Parameter("spark_master"), f": {place!r} is not HOST:PORT")
+        raise Invalid(Parameter("spark_master"), f": {place!r} is not HOST:PORT. Write spark://HOST:PORT")
     return host, int(port)
 
 

@@ -59,7 +59,7 @@ def _parts(folder: Path) -> list[Path]:
     with looking_at(folder):
         found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
     if not found:
-        raise Invalid(f"{folder}: the folder contains no file of a plan")
+        raise Invalid(f"{folder}: the folder contains no file of a plan. Choose another folder")
     return found
 
 

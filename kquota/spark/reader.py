@@ -122,7 +122,8 @@ class Reader:
             try:
                 frames.append(alike(files.parquet(*read)))
             except AnalysisException as error:
-                raise Invalid(given_in, f" {', '.join(read)}: cannot be read: {cause(str(error))}") from error
+                why = cause(str(error))
+                raise Invalid(given_in, f" {', '.join(read)}: cannot be read: {why}. Correct the path") from error
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _hive(self, folder: Path, pattern: str, given_in: Parameter, *, elsewhere: bool) -> DataFrame:

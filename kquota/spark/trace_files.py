@@ -121,7 +121,7 @@ def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
 def _first(found: Files, link: str) -> str:
     line = next((line for line in _lines(found, link) if line.strip(" ")), None)
     if line is None:
-        raise Invalid(_TRACE, f" {found.name(link)}: contains no row")
+        raise Invalid(_TRACE, f" {found.name(link)}: contains no row. Choose another file")
     return line
 
 
@@ -135,6 +135,6 @@ def _lines(found: Files, link: str) -> Iterator[str]:
                 raise Invalid(
                     _TRACE,
                     f" {found.name(link)}: a line has more than {bounded.LINE:,} characters, so the file is not a "
-                    "trace",
+                    "trace. Choose another file",
                 )
             yield line.rstrip("\n")

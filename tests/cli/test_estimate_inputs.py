@@ -62,7 +62,7 @@ def test_a_value_that_is_neither_a_file_nor_a_rate_is_refused(tmp_path: Path) ->
 
 
 WRONG = {
-    "a name that is too long": (None, "cannot be read: File name too long"),
+    "a name that is too long": (None, "cannot be read: File name too long. Check the path and its permissions"),
     "latin-1": (b"broker,bytes_in\n1,\xe4", "line 2 column 3: is not UTF-8. Save the file as UTF-8"),
     "utf-16": (RATES.encode("utf-16"), "is UTF-16, not UTF-8. Save it as UTF-8"),
     "empty": (b"", "is empty. Give a file with rates (--bytes-in)"),
@@ -117,7 +117,10 @@ def test_a_login_without_a_cluster_is_not_a_source_of_sizes(tmp_path: Path, caps
 
 @pytest.mark.parametrize(
     ("pattern", "complaint"),
-    [("no-such-*", "the file or folder does not exist"), ("x" * 300, "cannot be read: File name too long")],
+    [
+        ("no-such-*", "the file or folder does not exist. Check the path"),
+        ("x" * 300, "cannot be read: File name too long. Check the path and its permissions"),
+    ],
     ids=["a glob of nothing", "a name that is too long"],
 )
 def test_a_missing_history(tmp_path: Path, pattern: str, complaint: str) -> None:

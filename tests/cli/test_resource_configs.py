@@ -132,12 +132,13 @@ class TestTopics:
         agree(way, "--entity-type", "topics", "--entity-name", "nobody-s")
         refused = way.kquota("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000")
         assert (refused.code, refused.out) == (1, "")
-        assert refused.err == "kquota: error: topic 'nobody-s' does not exist\n"
+        assert refused.err == "kquota: error: topic 'nobody-s' does not exist. Check the name\n"
         assert way.kafka("--alter", "--topic", "nobody-s", "--add-config", "retention.ms=5000").code == 1
 
     def test_all_configs_of_a_topic_that_does_not_exist(self, admin: Way) -> None:
         ran = admin.kquota("--describe", "--topic", "nobody-s", "--all")
-        assert (ran.code, ran.out, ran.err) == (1, "", "kquota: error: topic 'nobody-s' does not exist\n")
+        missing = "kquota: error: topic 'nobody-s' does not exist. Check the name\n"
+        assert (ran.code, ran.out, ran.err) == (1, "", missing)
 
     def test_the_value_that_applies_after_a_config_is_deleted(self, admin: Way, topic: str) -> None:
         assert admin.kquota("--alter", "--topic", topic, "--add-config", "preallocate=true").code == 0
@@ -206,7 +207,7 @@ class TestBrokers:
         else:
             assert (ran.code, ran.out) == (1, "")
             assert "broker '99' is dead" in ran.err
-            assert "Live brokers: 1, 2, 3" in ran.err
+            assert "Start it, or choose a live broker (1, 2, 3)" in ran.err
 
     def test_a_default_rate_is_accepted_only_where_brokers_apply_it(self, way: Way) -> None:
         """KAFKA-10190. Kafka's own tool prints `Completed` everywhere."""

@@ -70,7 +70,7 @@ class ConditionalContract(ReplaceContract):
         actions.alter(quotas, QuotaChange(entity=one, add={CONSUMER_BYTE_RATE: 9.0}), attempts())
         undone = quotas.replace(found)
         assert list(undone) == [one]
-        assert "changed" in undone[one]
+        assert "changed" in str(undone[one])
         standing = quotas.everything()
         assert standing[one] == {PRODUCER_BYTE_RATE: 1.0, CONSUMER_BYTE_RATE: 9.0}
         assert standing[other] == {PRODUCER_BYTE_RATE: 2.0}

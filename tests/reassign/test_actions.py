@@ -781,23 +781,46 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     assert world.cluster.configs == (lists if left is None else left)
 
 
-@pytest.mark.parametrize("error", [Refused("no"), Unreachable("late")], ids=["refused", "unknown"])
-def test_only_a_refused_cancellation_lets_later_waves_start(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: KquotaError
+@pytest.mark.parametrize(
+    ("error", "cancels", "listed", "waiting"),
+    [
+        pytest.param(Refused("no"), False, True, (T0,), id="refused"),
+        pytest.param(Refused("no"), True, True, (), id="refused after the moves were cancelled"),
+        pytest.param(Refused("no"), False, False, (), id="refused, and the running moves are unknown"),
+        pytest.param(Unreachable("late"), False, True, (), id="unknown"),
+    ],
+)
+def test_only_a_cancellation_that_is_refused_while_all_moves_run_lets_later_waves_start(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    error: KquotaError,
+    cancels: bool,
+    listed: bool,
+    waiting: tuple[TopicPartition, ...],
 ) -> None:
-    """Without an answer, the moves may be cancelled, so the run must not submit them again."""
+    """If the moves may be cancelled, the run must not submit them again. Over brokers, the first of two requests can
+    cancel the moves before the second is refused.
+    """
+
+    def unlisted(_: object) -> NoReturn:
+        raise Unreachable("the controller went away")
 
     def fail(_: object) -> NoReturn:
+        if cancels:
+            world.cluster.cancel(T0)
+        if not listed:
+            monkeypatch.setattr(world.cluster, "snapshot", unlisted)
         raise error
 
     world.execute()
     [run] = world.runs.unfinished()
     world.runs.update(replace(run, handed_over=frozenset()))
+    what = cancellable(world.cluster, world.runs, PLAN, force=False)
     monkeypatch.setattr(world.cluster, "submit", fail)
-    with pytest.raises(KquotaError):
-        cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, PLAN, force=False))
+    with pytest.raises(KquotaError, match=str(error)):
+        cancel(world.cluster, world.runs, world.clock, what)
     [run] = world.runs.unfinished()
-    assert run.waiting == ((T0,) if isinstance(error, Refused) else ())
+    assert run.waiting == waiting
 
 
 def test_cancelling_a_partition_of_another_run_leaves_entries_that_were_set_before(world: World) -> None:

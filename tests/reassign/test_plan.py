@@ -61,8 +61,8 @@ EXECUTE = (
 WRONG = {
     "empty": ("", f"is empty. {EXAMPLE}"),
     "blank": (" \n", f"is empty. {EXAMPLE}"),
-    "malformed": ('{"version":1,\n "partitions":[}', "line 2 column 16: is not JSON: Expecting value"),
-    "truncated": (KAFKAS[:39], "line 1 column 40: is not JSON: Expecting ',' delimiter"),
+    "malformed": ('{"version":1,\n "partitions":[}', f"line 2 column 16: is not JSON: Expecting value. {EXAMPLE}"),
+    "truncated": (KAFKAS[:39], f"line 1 column 40: is not JSON: Expecting ',' delimiter. {EXAMPLE}"),
     "two documents": (
         f"{KAFKAS}\n{KAFKAS}",
         "line 2 column 1: there is more text after the end of the JSON. Keep only one document",
@@ -74,7 +74,7 @@ WRONG = {
         WARNED,
         "line 1 column 1: there is text before the JSON, which begins at line 2 column 1. Keep only the JSON",
     ),
-    "prose": ("move t to 3", "line 1 column 1: is not JSON: Expecting value"),
+    "prose": ("move t to 3", f"line 1 column 1: is not JSON: Expecting value. {EXAMPLE}"),
     "a file of topics": (
         '{"topics":[{"topic":"t"}],"version":1}',
         "contains topics, not partitions. Give this file to topics_to_move_json_file",
@@ -95,7 +95,10 @@ WRONG = {
     ),
     "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON. Write a whole number"),
     "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON. Write a whole number"),
-    "a number without end": ("[" + "1" * 5000, "line 1 column 2: the number is too long for a broker or partition id"),
+    "a number without end": (
+        "[" + "1" * 5000,
+        "line 1 column 2: the number is too long for a broker or partition id. Correct the number",
+    ),
     "a key twice": (
         '{"version":1,"version":1,"partitions":[]}',
         'the document: key "version" occurs twice in one object. Keep one of them',

@@ -91,7 +91,7 @@ BAD = {
     "tiered topics of an old release": (
         ["up", "--kafka", "3.9.1", "--tiered"],
         2,
-        "--tiered: only Kafka 4.3.1 has tiered topics in the sandbox",
+        "--tiered: Kafka 3.9.1 has no tiered topics in the sandbox. Choose Kafka 4.3.1",
     ),
     "a property without a value": (["up", "--property", "x"], 2, "--property 'x': not a valid config. Write KEY=VALUE"),
     "a property that smuggles another": (["up", "--property", "a=b\nc=d"], 2, "Write KEY=VALUE"),

@@ -97,7 +97,7 @@ def test_a_server_that_fails_to_start_is_reported_with_reason_and_log(name: str)
     reason = "ConfigException: Invalid value many for configuration num.io.threads"
     assert "died while starting: " in up.err
     assert reason in up.err
-    log = Path(up.err.rstrip().rpartition("Its log: ")[2])
+    log = Path(up.err.rstrip().rpartition("Read its log: ")[2])
     assert reason in log.read_text()
     assert [process for process in processes.in_folder(folder) if process.pid is not None] == []
 
@@ -126,7 +126,7 @@ def test_a_broker_that_does_not_answer_in_time_is_named(
     sleeping: list[SandboxBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "_PATIENCE", 0.0)
-    with pytest.raises(Refused, match=r"^broker-5 was not ready after 0 s: still loading. Its log: .*broker-5.log"):
+    with pytest.raises(Refused, match=r"^broker-5 was not ready after 0 s: still loading. Read its log: .*broker-5"):
         readiness.brokers(sleeping, sleeping[1:])
 
 

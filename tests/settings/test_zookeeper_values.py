@@ -19,7 +19,7 @@ def change(key: str, value: str) -> ConfigChange:
     ("key", "value"), [("retention.ms", "{}5"), ("retention.ms", "5{}"), ("cleanup.policy", "compact,{}delete")]
 )
 def test_blanks_that_a_broker_keeps_are_refused(key: str, value: str, blank: str) -> None:
-    with pytest.raises(Invalid, match="is not a value that brokers accept"):
+    with pytest.raises(Invalid, match="is not a valid value"):
         must_be_sound(change(key, value.format(blank)))
 
 
@@ -31,5 +31,5 @@ def test_blanks_that_a_broker_removes_are_accepted(blank: str) -> None:
 
 def test_around_a_comma_brokers_remove_only_white_space() -> None:
     must_be_sound(change("cleanup.policy", "compact\t,\v delete"))
-    with pytest.raises(Invalid, match="is not a value that brokers accept"):
+    with pytest.raises(Invalid, match="is not a valid value"):
         must_be_sound(change("cleanup.policy", "compact,\x00delete"))

@@ -116,7 +116,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_an_invalid_master_address(place: str) -> None:
-    with pytest.raises(Invalid, match=r"^spark_master: '.*' is not HOST:PORT$"):
+    with pytest.raises(Invalid, match=r"^spark_master: '.*' is not HOST:PORT\. Write spark://HOST:PORT$"):
         own_address(Engine(master=place))
 
 

@@ -68,7 +68,7 @@ class Recovered(Answer):
     def text(self) -> Iterator[str]:
         for one in self.runs:
             if one.outcome is None:
-                yield f"Run {one.run}: failed: {one.why}"
+                yield f"Run {one.run}: failed"
                 continue
             yield f"Run {one.run}{f', {RunState.ABORTING.value}' if one.aborting else ''}:"
             yield from one.outcome.text()
@@ -191,20 +191,35 @@ def _must_agree(
     with move_stores.staged(at, options.state_dir, None) as stage:
         chosen = _chosen(stage.runs, options, verb, plan)
         left = lost_brokers.without(chosen, lost, stage.cluster)
-        prepared = [_prepared(stage, each, options, verb) for each in left]
+        lines = [_intended(stage, each, options, verb, alone=len(left) == 1) for each in left]
         writer = stage.runs.record_writer()
     takes = options.take_over and writer is not None
-    if not prepared and not takes:
+    if not left and not takes:
         return _Shown()
     lost_brokers.warn(chosen, lost)
-    for wanted, found in prepared:
-        moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
-        then = ", then restore its throttle" if wanted.held else ""
-        say(f"{verb} run {wanted.id}: submit the moves of {moves:,} of {every}{then}")
+    for line in lines:
+        say(line)
     if takes:
         say(f"{writer} holds the lock and may still be running. After the takeover, that command writes nothing more")
     confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
-    return _Shown(runs=frozenset(wanted.id for wanted, _ in prepared), takes=takes)
+    return _Shown(runs=frozenset(each.id for each in left), takes=takes)
+
+
+def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str, *, alone: bool) -> str:
+    """Return the line that says what the command will do with the run. Unless the run is `alone`, an error is part of
+    the line, because the command then continues the other runs.
+    """
+    try:
+        wanted, found = _prepared(stage, run, options, verb)
+    except Busy:
+        raise
+    except KquotaError as error:
+        if alone:
+            raise
+        return f"{verb} run {run.id}: cannot be continued: {worded(error)}"
+    moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
+    then = ", then restore its throttle" if wanted.held else ""
+    return f"{verb} run {wanted.id}: submit the moves of {moves:,} of {every}{then}"
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) -> list[Run]:

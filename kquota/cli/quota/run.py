@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kquota.cli import clock, confirmation
-from kquota.cli.contract import say
+from kquota.cli.contract import say, worded
 from kquota.cli.formats import printable
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
@@ -148,7 +148,9 @@ def _write(cluster: QuotaCluster, found: Difference, next_step: str) -> Mapping[
     with sending(count, next_step) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY
         outcome = apply_quotas(cluster.quotas, found.replacements, clock.until_seen(seconds), sent)
-    undone: dict[Entity | Resource, str] = dict(outcome.undone.items())
+    undone: dict[Entity | Resource, str] = {
+        entity: why if isinstance(why, str) else worded(why) for entity, why in outcome.undone.items()
+    }
     if cluster.configs is not None:
         undone.update(write_throttles(cluster.configs, found.throttlings).items())
     return undone

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kquota.cli import move_stores, past_moves, world
-from kquota.cli.contract import DONE, FAILED, NOT_YET, worst
+from kquota.cli.contract import DONE, FAILED, NOT_YET
 from kquota.cli.output import Answer, JsonObject, plain, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
 from kquota.cli.reassign_partitions.command import ReassignOptions
@@ -31,8 +31,7 @@ def run(
     given.
 
     Without `plan`, read the plan of the options. If the check finds an open run of the plan, it also records the
-    readings of `watch`. The exit code is as for `verified`. With `--clear-all`, it is also 8 if the fenced brokers are
-    unknown.
+    readings of `watch`. The exit code is as for `verified`.
 
     Raises Invalid for an invalid plan, and for `--preserve-throttles` together with `--clear-all`. Raises Busy if the
     check needs the lock and another kquota holds the lock. Raises Unreachable if the cluster does not answer.
@@ -58,13 +57,14 @@ def run(
                 )
                 past_moves.keep_look(stage, found, began, watch)
     undoing = found.run is not None and found.run.aborting and found.run.goal.targets == plan.targets
-    lines = remarks.of_verification(
-        found, preserved=options.preserve_throttles, undoing=undoing, plan=options.reassignment_json_file
+    lines = tuple(
+        remarks.of_verification(
+            found, preserved=options.preserve_throttles, undoing=undoing, plan=options.reassignment_json_file
+        )
     )
-    if not isinstance(fenced, KquotaError):
-        return verified(found, tuple(lines))
-    answer = verified(found, (*lines, f"warning: {throughput.unlisted(fenced)}"))
-    return replace(answer, code=worst([answer.code, NOT_YET]))
+    if isinstance(fenced, KquotaError):
+        found, lines = replace(found, unread=None), (*lines, f"warning: {throughput.unlisted(fenced)}")
+    return verified(found, lines)
 
 
 def verification_document(found: Verification) -> JsonObject:
@@ -119,9 +119,9 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
 
     The exit code is 1 if replicas are not those of the plan, or if no move is running and a move of the run never
     started. Otherwise, it is 8 if moves are running (for `--clear-all`, anywhere in the cluster), if a throttle is not
-    restored yet, or if a throttle is unknown. If nothing is left to do, it is 0.
+    restored yet, or if a throttle or the dead brokers are unknown. If nothing is left to do, it is 0.
     """
-    left = found.pending or found.unknown or found.unread or found.too_early
+    left = found.pending or found.unknown or found.unread != () or found.too_early
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE
     never_started = found.waiting and found.verdict is not Progress.IN_PROGRESS
     return Verified(

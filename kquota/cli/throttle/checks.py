@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kquota.errors import Refused
+from kquota.errors import KquotaError, Refused
 from kquota.list_text import joined
 from kquota.measure import duration
 from kquota.terms import BrokerId
@@ -22,13 +22,17 @@ def seconds_of(sample: str) -> float:
 def must_exist(
     standing: Standing, topics: Collection[str], brokers: Collection[BrokerId], *, writes: bool = True
 ) -> None:
-    """Raise Refused for a topic that does not exist and for an unknown broker.
+    """Raise Refused for a topic that does not exist and for an unknown broker. If the fenced brokers are unknown, raise
+    the reason instead of the latter, because the broker may be dead.
 
     Without `writes`, the command only reads, so the message does not say that nothing was written.
     """
     if unknown := [topic for topic in topics if topic not in standing.topics]:
         raise Refused(f"topic {unknown[0]} does not exist. Correct --topic{_UNWRITTEN if writes else ''}")
-    must_be_known(brokers, {*standing.brokers, *standing.unread}, "--broker", writes=writes)
+    known = {*standing.brokers, *standing.unread}
+    if isinstance(standing.fenced, KquotaError) and not known.issuperset(brokers):
+        raise standing.fenced
+    must_be_known(brokers, known, "--broker", writes=writes)
 
 
 def must_be_known(

@@ -18,7 +18,7 @@ from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, U
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.settings.zookeeper_values import is_password
-from kquota.stores.admin.connection import HUNG_SECONDS, READERS, Wire, kafka_error
+from kquota.stores.admin.connection import HUNG_SECONDS, READERS, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.requests import (
     DELETE,
     SET,
@@ -95,7 +95,7 @@ class WireConfigs:
             answer = self._wire.ask(asked)
         except Refused as error:
             raise Refused(f"{kind}: these brokers cannot list all {kind}. Give a name") from error
-        _must_be_listed(kind, answer)
+        _must_be_listed(kind, answer, advice_on_rights(answer.error_code))
         return {resource.resource_name for resource in answer.config_resources}
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
@@ -108,6 +108,7 @@ class WireConfigs:
                     found[resource] = _entries(resource, answer)
                 elif answer.error_code != UNKNOWN_TOPIC:
                     words = kafka_error(answer.error_code, answer.error_message)
+                    words += advice_on_rights(answer.error_code)
                     raise Refused(f"describing {resource}: the broker answered {words}")
         return {resource: found[resource] for resource in resources if resource in found}
 
@@ -234,9 +235,9 @@ def _entry(config: _Config, own: str) -> Entry:
     )
 
 
-def _must_be_listed(what: str, answer: Any) -> None:
+def _must_be_listed(what: str, answer: Any, step: str = "") -> None:
     if answer.error_code:
-        raise Refused(f"listing {what}: the broker answered {kafka_error(answer.error_code, None)}")
+        raise Refused(f"listing {what}: the broker answered {kafka_error(answer.error_code, None)}{step}")
 
 
 def _source(number: int) -> str:

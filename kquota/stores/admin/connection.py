@@ -370,6 +370,12 @@ def kafka_error(code: int, message: str | None) -> str:
     return f"{name} ({code})" + (f": {message.removesuffix('.')}" if message else "")
 
 
+def advice_on_rights(code: int) -> str:
+    """Return the next step after an error code for reading configs or quotas, or "" if no permission is missing."""
+    needed = {29: "the topic", 30: "the group", 31: "the cluster"}
+    return f". This user needs DescribeConfigs on {needed[code]}" if code in needed else ""
+
+
 def _metadata_version(answer: Any) -> int:
     return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 

@@ -15,6 +15,7 @@ from kquota.reassign.port import Snapshot
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.partition_states import PartitionStatesRequest, TopicStates, topic_states
+from kquota.stores.admin.requests import FORBIDDEN
 from kquota.stores.admin.running import (
     TIMED_OUT,
     TIMEOUT_MS,
@@ -61,7 +62,8 @@ class WireMoves(WireSettings):
         joined: dict[str, _JoinedTopic] = {}
         for topic in sorted(answer.topics, key=attrgetter("name")):
             if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
-                raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}")
+                hint = ". This user needs Describe on the topic" if topic.error_code in FORBIDDEN else ""
+                raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}{hint}")
             moves = running.get(topic.name)
             if moves is None:
                 partitions |= topic.partitions

@@ -10,13 +10,13 @@ from typing import Any, Final
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
 
-from kquota.errors import Incomplete, KquotaError, NextStep, Refused, Unknown, Unreachable
+from kquota.errors import Incomplete, KquotaError, NextStep, Parameter, Refused, Unknown, Unreachable
 from kquota.quota.entity import Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
-from kquota.stores.admin.connection import Wire, kafka_error, was_sent
+from kquota.stores.admin.connection import Wire, advice_on_rights, kafka_error, was_sent
 from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, WIRE_TYPES, BrokerId, dotted
 
 _USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
@@ -60,7 +60,8 @@ class WireQuotas:
     def must_accept_credentials(self) -> None:
         if self._wire.version() < _HAS_SCRAM:
             needed, found = (dotted(number) for number in (_HAS_SCRAM, self._wire.version()))
-            raise Refused(f"SCRAM credentials need Kafka {needed} or newer, and the connected broker runs {found}")
+            words = f"SCRAM credentials need Kafka {needed} or newer, and the connected broker runs {found}. Use "
+            raise Refused(words, Parameter("zookeeper"))
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Send one request for each credential."""
@@ -105,9 +106,8 @@ class WireQuotas:
     def _described(self, request: DescribeClientQuotasRequest) -> Mapping[Entity, Limits]:
         answer = self._wire.ask(request)
         if answer.error_code:
-            raise Refused(
-                f"describing quotas: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
-            )
+            words = kafka_error(answer.error_code, answer.error_message)
+            raise Refused(f"describing quotas: the broker answered {words}{advice_on_rights(answer.error_code)}")
         found = {}
         for entry in answer.entries or ():
             names = {

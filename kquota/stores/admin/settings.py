@@ -14,7 +14,7 @@ from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import parts
 from kquota.stores.admin.configs import WireConfigs
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.requests import (
@@ -182,10 +182,7 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
     settings = [Setting(resource, key) for key in keys]
     if answer.error_code in FORBIDDEN:
         reason = kafka_error(answer.error_code, answer.error_message)
-        place = "the topic" if resource.kind == TOPICS else "the cluster"
-        raise Refused(
-            f"reading {settings[0]}: the broker answered {reason}. This user needs DescribeConfigs on {place}"
-        )
+        raise Refused(f"reading {settings[0]}: the broker answered {reason}{advice_on_rights(answer.error_code)}")
     if answer.error_code == UNKNOWN_TOPIC:
         return dict.fromkeys(settings)
     if answer.error_code != 0:

@@ -66,7 +66,8 @@ class TimedWrites:
             while (left := ends - time.monotonic()) > 0:
                 self.producer.poll(left)
         if self._denied is not None:
-            raise Refused(f"brokers reject the writes to {self._topic}: {self._denied}")
+            step = "Check the login and its permissions"
+            raise Refused(f"brokers reject the writes to {self._topic} ({self._denied}). {step}")
 
     def latencies(self) -> Mapping[int, Sequence[float]]:
         with deferred():

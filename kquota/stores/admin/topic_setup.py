@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, StepFor, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, Retry, StepFor, Unknown, Unreachable
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
@@ -187,7 +187,7 @@ def _mutate(wire: Wire, wanted: Mutation, done: str) -> None:
 
 def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
     if failure.code == EXISTS:
-        return Refused(f"topic {wanted.topic} already exists")
+        return Refused(f"topic {wanted.topic} already exists", Retry(". Run the command again"))
     if failure.code in MAYBE_WRITTEN:
         words = f"topic {wanted.topic}: the broker answered {failure.reason}. The topic may have been {done}"
         return Unknown(words, ". Check with ", StepFor(NextStep.SHOW_TOPIC, wanted.topic))

@@ -47,7 +47,7 @@ def login(text: str, where: str) -> Login:
     tokens = _tokens(text, where)
     found = _login(tokens, where)
     if next(tokens, None) is not None:
-        raise Invalid(f"{where} has more than one login module. Kafka accepts only one")
+        raise Invalid(f"{where} has more than one login module. Kafka accepts only one. Remove the others")
     return found
 
 
@@ -61,15 +61,16 @@ def section(path: Path, name: str, option: str) -> Login | None:
     try:
         text = bounded.file_text(path, bounded.SETTINGS, pipe=True)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        step = "Check the path and its permissions"
+        reason = f"{error.strerror}. {step}" if isinstance(error, OSError) else "it is not UTF-8. Save it as UTF-8"
         raise Invalid(f"{option}: cannot read {path}: {reason}") from None
     where = f"{option}: {path}"
     tokens = _tokens(text, where)
     found = None
     for head, _quoted in tokens:
-        _expect("{", tokens, where, "after the name of a section")
+        _expect("{", tokens, where, "after the name of a section. Add it")
         logins = list(_logins(tokens, where))
-        _expect(";", tokens, where, "after the } of a section")
+        _expect(";", tokens, where, "after the } of a section. Add it")
         if head == name:
             if found is not None:
                 raise Invalid(f"{where}: section {name} is listed twice. Remove one of them")
@@ -102,13 +103,13 @@ def _logins(tokens: Iterator[tuple[str, bool]], where: str) -> Iterator[Login]:
         if token == ("}", False):
             return
         yield _login(chain([token], tokens), where)
-    raise Invalid(f"{where}: a section is not closed with }};")
+    raise Invalid(f"{where}: a section is not closed. Close it with }};")
 
 
 def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
     module, _ = next(tokens, (";", False))
     if module in ("", "=", ";"):
-        raise Invalid(f"{where}: no login module is named")
+        raise Invalid(f"{where}: no login module is named. Write the class of the login module")
     flag, _ = next(tokens, (";", False))
     if flag.lower() not in _FLAGS:
         raise Invalid(f"{where}: the login module must be followed by one of {', '.join(_FLAGS)}")
@@ -120,9 +121,9 @@ def _login(tokens: Iterator[tuple[str, bool]], where: str) -> Login:
         _expect("=", tokens, where, f"after the name of an option; {quotes}")
         value, quoted = next(tokens, (";", False))
         if value in ("=", ";", "{", "}") and not quoted:
-            raise Invalid(f"{where}: an option has no value")
+            raise Invalid(f"{where}: an option has no value. Give each option a value")
         options[key] = value
-    raise Invalid(f"{where}: the login module does not end with a semicolon")
+    raise Invalid(f"{where}: the login module does not end with a semicolon. Add it")
 
 
 def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str) -> None:
@@ -134,7 +135,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
     """Yield words, marks and quoted strings, as Java's StreamTokenizer splits them, with True for a quoted string."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
-            raise Invalid(f"{where}: a quote is not closed")
+            raise Invalid(f"{where}: a quote is not closed. Close the quote")
         if match["quoted"]:
             yield _unquoted(match["quoted"][1:-1]), True
         elif not match["skip"]:

@@ -165,14 +165,16 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
     """Return the path of a store, its bytes, and True if the bytes are PEM. Return None without a location."""
     location, declared = found.get(f"{store}.location"), found.get(f"{store}.type", "").upper()
     if declared and declared not in _TYPES:
-        raise Invalid(f"{where}: {store}.type: kquota reads only {' and '.join(_TYPES[:2])}. Convert the store")
+        step = f"Correct {store}.type, or convert the store to PKCS12"
+        raise Invalid(f"{where}: {store}.type: kquota reads only {' and '.join(_TYPES[:2])}. {step}")
     if not location:
         return None
     path = Path(location)
     try:
         data = bounded.file_bytes(path, bounded.STORE)
     except OSError as error:
-        raise Invalid(f"{where}: {store}.location: cannot read {path}: {error.strerror or error}") from None
+        problem = f"{where}: {store}.location: cannot read {path}: {error.strerror or error}"
+        raise Invalid(f"{problem}. Check the path and its permissions") from None
     if data.startswith(_JKS):
         words = f"{where}: {store}.location: {path} is a JKS store, which kquota does not read"
         raise Invalid(f"{words}. {_convert(path, store)}")
@@ -225,6 +227,6 @@ def _pkcs12(
         raise Invalid(f"{what} cannot be opened ({error}). Create the store with another algorithm") from None
     except ValueError:
         given = "is wrong" if password is not None else "is missing"
-        raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged") from None
+        raise Invalid(f"{what} cannot be opened: {setting} {given}, or the file is damaged. Check both") from None
     own = [store.cert] if store.cert is not None else []
     return store.key, [entry.certificate for entry in (*own, *store.additional_certs)]

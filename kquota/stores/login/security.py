@@ -226,7 +226,7 @@ def _credentials(
             "tokenauth, and give a username and a password"
         )
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
-        raise Invalid(f"{where}: {place} has no {' and no '.join(missing)}")
+        raise Invalid(f"{where}: {place} has no {' and no '.join(missing)}. Add {' and '.join(missing)}")
     return Password(mechanism=mechanism, username=login.options["username"], password=login.options["password"])
 
 

@@ -37,7 +37,8 @@ def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
             try:
                 text = bounded.file_bytes(path, bounded.SETTINGS, pipe=True).decode("ascii").strip()
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
+                step, wrong = "Check the path and its permissions", "it is not ASCII text. Give a file with one token"
+                reason = f"{error.strerror}. {step}" if isinstance(error, OSError) else wrong
                 raise Invalid(f"sasl.oauthbearer.token.endpoint.url: cannot read {path}: {reason}") from None
             return _checked(
                 text, None, "", f"{path} contains no bearer token. Check sasl.oauthbearer.token.endpoint.url"

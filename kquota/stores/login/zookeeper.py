@@ -95,7 +95,7 @@ def _digest(path: Path | None, environment: Mapping[str, str], warn: Callable[[s
     if path is not None:
         login, option = jaas.section(path, name, sasl), sasl
         if login is None:
-            raise Invalid(f"{sasl}: {path} has no section {name}")
+            raise Invalid(f"{sasl}: {path} has no section {name}. Add it, or choose another file")
     else:
         path, option = jaas.file_in(options), _KAFKA_OPTS
         if path is None or (jaas.java_property(options, "zookeeper.sasl.client") or "true").lower() == "false":
@@ -117,5 +117,5 @@ def _of(login: Login, where: str) -> Digest:
     if login.name != "DigestLoginModule":
         raise Invalid(f"{where} needs the login module org.apache.zookeeper.server.auth.DigestLoginModule")
     if missing := [key for key in ("username", "password") if not login.options.get(key)]:
-        raise Invalid(f"{where} has no {' and no '.join(missing)}")
+        raise Invalid(f"{where} has no {' and no '.join(missing)}. Add {' and '.join(missing)}")
     return Digest(username=login.options["username"], password=login.options["password"])

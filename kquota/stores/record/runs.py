@@ -257,7 +257,7 @@ class RecordedRuns:
         for run_id, why in self._shared.unreadable.items():
             self._warn_once(
                 run_id,
-                f"run {run_id} on record in {self._shared.place} cannot be read, so kquota leaves it unchanged: {why}",
+                f"recorded run {run_id} in {self._shared.place} cannot be read ({why}), so kquota leaves it unchanged",
             )
         for run_id in found.missing:
             self._warn_once(

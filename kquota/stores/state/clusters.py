@@ -67,13 +67,14 @@ def _clusters(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise Invalid(_CLUSTER, f": {path} does not exist. Create it with a table [clusters.NAME]") from None
     except OSError as error:
-        raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}") from None
+        step = "Check the path and its permissions"
+        raise Invalid(_CLUSTER, f": cannot read {path}: {error.strerror or error}. {step}") from None
     except UnicodeDecodeError:
         raise Invalid(f"{path}: the file is not UTF-8. Save it as UTF-8") from None
     except RecursionError:
         raise Invalid(f"{path}: the values are nested too deeply. Write only tables [clusters.NAME]") from None
     except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"{path} is not TOML: {error}") from None
+        raise Invalid(f"{path} is not TOML: {error}. Correct the file") from None
     except ValueError:
         # tomllib raises ValueError for a very long number, because Python refuses to convert it.
         raise Invalid(f"{path}: a number is too long. Values must be strings") from None

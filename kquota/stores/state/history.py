@@ -212,7 +212,7 @@ def _batches(rolled: Path) -> list[Path]:
 
 def _is_folder(path: Path) -> bool:
     if (found := is_folder(path)) is None:
-        raise Invalid(f"{path}: the file or folder does not exist")
+        raise Invalid(f"{path}: the file or folder does not exist. Check the path")
     return found
 
 
@@ -256,5 +256,6 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
         if path.exists():
             lost = f"{directory} could not be synced ({error.strerror}), so a power failure may remove the snapshot"
             raise Incomplete(f"{path}: was saved, but {lost}. Check the disk", done=[str(path)], undone=[]) from error
-        raise Refused(f"{path}: cannot be written: {error.strerror}. Nothing was saved") from error
+        problem = f"{path}: cannot be written: {error.strerror}. Nothing was saved"
+        raise Refused(f"{problem}. Check the folder's permissions and the disk") from error
     return path

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kquota.errors import Conflict, Invalid, Refused
+from kquota.errors import Conflict, Invalid, KquotaError, Refused
 from kquota.quota.entity import EVERY, Entity, Every, Filter, Name
 from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
@@ -145,14 +145,14 @@ class ZooKeeperQuotas:
     def must_carry(self, entities: Iterable[Entity]) -> None:
         must_carry(entities)
 
-    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
+    def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str | KquotaError]:
         """Write the changes in one transaction if possible, and return the reason for each change that was not made.
 
         After a failure, each half is written separately, so that one unwritable znode does not prevent the other
         changes. Changes beyond `_room` are not sent. Raises Unreachable if the session was lost.
         """
         room = self._room()
-        undone = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
+        undone: dict[Entity, str | KquotaError] = {replacement.entity: _NO_ROOM for replacement in batch[room:]}
         self._replace(batch[:room], undone)
         return undone
 
@@ -163,18 +163,18 @@ class ZooKeeperQuotas:
         changes = self._znodes.read(NOTIFICATIONS)
         return max(1, _MOST_NOTIFICATIONS - (changes.children if changes is not None else 0))
 
-    def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str]) -> None:
+    def _replace(self, batch: Sequence[Replacement], undone: dict[Entity, str | KquotaError]) -> None:
         try:
             edits = {_path(replacement.entity): self._conditional(replacement, undone) for replacement in batch}
             self._znodes.alter_configs(edits, largest=_LARGEST_TRANSACTION, known=self._known)
         except (Conflict, Refused) as error:
             if len(batch) == 1:
-                undone[batch[0].entity] = str(error)
+                undone[batch[0].entity] = error
                 return
             for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
                 self._replace(half, undone)
 
-    def _conditional(self, replacement: Replacement, undone: dict[Entity, str]) -> ConfigEdit:
+    def _conditional(self, replacement: Replacement, undone: dict[Entity, str | KquotaError]) -> ConfigEdit:
         entity, path, edit = replacement.entity, _path(replacement.entity), _edit(replacement.change)
 
         def edited(before: Mapping[str, str]) -> Mapping[str, str]:

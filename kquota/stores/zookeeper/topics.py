@@ -201,7 +201,7 @@ def plain_id(text: str) -> bool:
 def _by_partition(document: Mapping[str, Any], key: str) -> dict[int, Replicas]:
     found = document.get(key, {})
     if not isinstance(found, dict) or not all(map(plain_id, found)):
-        raise ValueError(f"{key} is not an object with a key for each partition")
+        raise ValueError(f"{key} is not an object whose keys are partition ids")
     return {int(number): brokers(ids, key) for number, ids in found.items()}
 
 

@@ -227,7 +227,7 @@ def test_the_end_of_every_run_is_unknown_if_a_recorded_run_cannot_be_read(
     house.unreadable = {"20260301T123000Z-ba9876543210": "it has format 9"}
     ran = kquota_here(*end.split(), *BROKER.split(), *(("--run", run.id) if selects else ()))
     assert (ran.code, house.cluster.configs) == (code, {}), ran.err
-    assert "run 20260301T123000Z-ba9876543210 on record in this host cannot be read" in ran.err
+    assert "recorded run 20260301T123000Z-ba9876543210 in this host cannot be read (it has format 9)" in ran.err
 
 
 def test_clear_all_is_not_done_while_another_move_runs(house: InMemory, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kquota.cli import confirmation
 from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.run import Run
 from kquota.settings.resource import Setting
 from kquota.terms import (
     FOLLOWER_RATE,
@@ -316,21 +317,44 @@ def test_an_abort_that_waits_for_the_lock_does_not_undo_a_run_that_begins_meanwh
     assert set(house.cluster.snapshot(()).running) == {TopicPartition("orders", number) for number in (0, 1)}
 
 
-def test_a_run_that_fails_does_not_stop_the_others(house: InMemory, tmp_path: Path) -> None:
-    """The exit code is that of the worst run."""
-    names = [TopicPartition("orders", 0), TopicPartition("payments", 0)]
-    for name in names:
-        file = plan(tmp_path, {(name.topic, 0): [1, 3]})
+@pytest.fixture
+def two_runs(house: InMemory, tmp_path: Path) -> tuple[Run, Run]:
+    """The runs of orders-0 and of payments-0. Another tool cancelled the moves of both."""
+    for topic in ("orders", "payments"):
+        file = plan(tmp_path, {(topic, 0): [1, 3]})
         execute = f"reassign-partitions {BROKER} --execute --additional --force --reassignment-json-file {file}"
         assert kquota_here(*execute.split(), "--throttle", "5MB/s").code == 0
-        house.cluster.cancel(name)
-    house.cluster.refused = {names[0]: "no"}
+        house.cluster.cancel(TopicPartition(topic, 0))
     first, second = house._runs().unfinished()
+    return first, second
+
+
+def test_a_run_that_fails_does_not_stop_the_others(house: InMemory, two_runs: tuple[Run, Run]) -> None:
+    """The exit code is that of the worst run."""
+    first, second = two_runs
+    house.cluster.refused = {TopicPartition("orders", 0): "no"}
     ran = kquota_here(*f"move resume {BROKER} --force --output json".split())
     assert ran.code == 1, ran.err
     assert ran.err.count(f"kquota: error: run {first.id}: ") == 1
     refused, resumed = json.loads(ran.out)["runs"]
     assert (refused["run"], refused["started"], "verdict" in refused) == (first.id, None, False)
     assert (resumed["run"], resumed["why"], resumed["verdict"]) == (second.id, None, "in progress")
-    assert house.cluster.partitions[names[1]].moving
+    assert house.cluster.partitions[TopicPartition("payments", 0)].moving
     assert refused["why"] in ran.err
+
+
+def test_a_run_that_cannot_be_continued_is_shown_before_the_confirmation_and_does_not_stop_the_others(
+    house: InMemory, two_runs: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two_runs
+    house.cluster.submit({TopicPartition("orders", 0): (TWO, THREE)})
+    monkeypatch.setattr(confirmation, "has_terminal", lambda: True)
+    monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
+    ran = kquota_here(*f"move resume {BROKER} --take-over".split())
+    why = "orders-0 is already moving to 2,3. Cancel that move first, or give --force to override it."
+    shown, _, done = ran.whole_err.partition("resume? [y/N]")
+    assert f"resume run {first.id}: cannot be continued: {why}" in shown
+    assert f"resume run {second.id}: submit the moves of 1 of 1 partition" in shown
+    assert (ran.code, done.count(f"error: run {first.id}: {why}")) == (1, 1), ran
+    assert ran.out.startswith(f"Run {first.id}: failed\nRun {second.id}:\n"), "the reason is on stderr"
+    assert house.cluster.partitions[TopicPartition("payments", 0)].moving

@@ -15,7 +15,7 @@ import pytest
 
 from kquota.cli import world
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource
-from kquota.errors import NextStep, NotSent, StepFor, Unreachable
+from kquota.errors import ExamineZnode, NextStep, NotSent, Refused, StepFor, Unreachable
 from kquota.quota.advice import BucketStatistics
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Replacement
@@ -36,6 +36,7 @@ from kquota.terms import (
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas, written
 from tests.cli.contracts.transcript import Transcript
+from tests.cli.run import kquota_here
 from tests.quota.fake import MemoryPrincipals
 from tests.settings.fake import FakeConfigs
 from tests.stores.admin.quota_broker import QuotaBroker
@@ -177,6 +178,20 @@ def test_quotas_that_were_not_applied(
     session.kquota(f"quota diff {BROKER} {file}")
     session.kquota(f"quota apply {BROKER} {file} --change sha256:b430da7fd4add644")
     session.must_be("contract-quota-undone")
+
+
+def test_a_quota_in_a_damaged_znode_comes_with_the_command_that_shows_the_znode(
+    house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/config/users/alice"
+    error = Refused(f"{path} is not a config that Kafka wrote. ", ExamineZnode(path))
+    monkeypatch.setattr(house.quotas, "replace", lambda _: {Entity(user="alice"): error})
+    file = written(tmp_path, "quotas.yaml", "version: 1\nusers:\n  alice: {producer_byte_rate: 2MB/s}\n")
+    ran = kquota_here("quota", "apply", "--zookeeper", "z1:2181", str(file), "--yes", "--output", "json")
+    [undone] = json.loads(ran.out)["undone"]
+    examine = "Examine it with `zookeeper-shell.sh z1:2181 get /config/users/alice`"
+    assert undone["why"] == f"/config/users/alice is not a config that Kafka wrote. {examine}"
+    assert (ran.code, f"({undone['why']})" in ran.err) == (1, True), ran
 
 
 class Interrupted(MemoryPrincipals):

@@ -176,12 +176,32 @@ def test_unknown_fenced_brokers_are_never_a_clean_result(house: InMemory, tmp_pa
     """A fenced broker without replicas can have a rate. A broker can refuse to list the fenced brokers."""
     house.fenced = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))
     file = [str(plan(tmp_path, {("orders", 0): [1, 2]}))] if command == VERIFIED else []
-    ran = kquota_here(*command.split(), *file, *BROKER.split())
+    ran = kquota_here(*command.split(), *file, *BROKER.split(), "--output", "json")
+    assert json.loads(ran.out).get("unread_brokers") is None, "unknown is never an empty list"
+    text = kquota_here(*command.split(), *file, *BROKER.split())
+    assert "nothing is throttled" not in text.out
     why = "fenced brokers: the broker answered Unknown (-1). Run the same command again"
     unknown = f"warning: it is unknown whether dead brokers without replicas have throttle rates: {why}"
-    assert (ran.code, unknown in ran.err) == (8, True), ran
-    assert "nothing is throttled" not in ran.out
-    assert "there is nothing to remove" not in ran.err
+    for each in (ran, text):
+        assert (each.code, unknown in each.err) == (8, True), each
+        assert "there is nothing to remove" not in each.err
+
+
+@pytest.mark.parametrize(
+    ("command", "fenced", "why"),
+    [
+        ("show", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+        ("set --throttle 1MB/s", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+        ("show", (), "broker 7 does not exist (known brokers: 1,2,3). Correct --broker"),
+    ],
+)
+def test_a_broker_that_may_be_dead_is_not_said_to_be_absent(
+    house: InMemory, command: str, fenced: tuple[BrokerId, ...] | None, why: str
+) -> None:
+    unlisted = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))
+    house.fenced = unlisted if fenced is None else fenced
+    ran = kquota_here("throttle", *command.split(), "--broker", "7", *BROKER.split())
+    assert (ran.code, ran.err.endswith(f"kquota: error: {why}\n")) == (1, True), ran
 
 
 @pytest.mark.parametrize("command", ["doctor", "clear --all --yes", "clear --all --dry-run"])

@@ -323,7 +323,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "a key store of an unknown type": (
         {"security.protocol": "SSL", "ssl.keystore.type": CANARY},
-        "ssl.keystore.type: kquota reads only PEM and PKCS12. Convert the store",
+        "ssl.keystore.type: kquota reads only PEM and PKCS12. Correct ssl.keystore.type, or convert the store to",
     ),
     "no number": (
         {"request.timeout.ms": CANARY},
@@ -520,7 +520,7 @@ def bad_stores(folder: Path, ours: Certified, own: Certified) -> dict[str, tuple
         "a folder": ({"ssl.keystore.location": str(folder)}, "Is a directory"),
         "another type": (
             {"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "x"},
-            "kquota reads only PEM and PKCS12. Convert the store",
+            "kquota reads only PEM and PKCS12. Correct ssl.keystore.type, or convert the store to PKCS12",
         ),
         "neither": ({"ssl.keystore.location": f"{folder}/text"}, "neither PEM nor PKCS12"),
         "PEM that is PKCS12": ({**forms["PKCS12"], "ssl.keystore.type": "PEM"}, "ssl.keystore.type is PEM, but"),

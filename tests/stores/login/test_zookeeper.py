@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Mapping[str, str], str]] = {
     "no such store": ({**ENABLED, "zookeeper.ssl.truststore.location": "/none"}, "cannot read /none"),
     "a store of no known type": (
         {**ENABLED, "zookeeper.ssl.keystore.location": "x", "zookeeper.ssl.keystore.type": "BCFKS"},
-        "zookeeper.ssl.keystore.type: kquota reads only PEM and PKCS12. Convert the store",
+        "kquota reads only PEM and PKCS12. Correct zookeeper.ssl.keystore.type, or convert the store to PKCS12",
     ),
 }
 

@@ -99,8 +99,8 @@ class Examination(Answer):
     """The changes that `--fix` made."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
     """The settings that `--fix` could not remove, with the reasons."""
-    unread_brokers: tuple[int, ...] = ()
-    """The brokers whose rates are unknown."""
+    unread_brokers: tuple[int, ...] | None = ()
+    """The brokers whose rates are unknown. None if it is unknown which brokers are dead."""
     cleared_brokers: tuple[int, ...] = ()
     """The dead brokers whose rates were unknown until `--fix` removed the rates."""
     unread_topics: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ def examination(
         fixed=tuple(fixed),
         pending=undone or {},
         notes=(*notes, *hidden_lists(hidden)),
-        unread_brokers=tuple(unread),
+        unread_brokers=None if unlisted else tuple(unread),
         cleared_brokers=tuple(cleared),
         unread_topics=tuple(unread_topics),
         hidden_topics=tuple(hidden),

@@ -107,8 +107,8 @@ class ThrottlesShown(Answer):
     measured_seconds: float | None = key(form=rounded(3))
     """The time of the measurement. None if the throughput was not measured."""
     brokers: tuple[BrokerShown, ...]
-    unread_brokers: tuple[int, ...]
-    """The brokers whose rates are unknown."""
+    unread_brokers: tuple[int, ...] | None
+    """The brokers whose rates are unknown. None if it is unknown which brokers are dead."""
     unread_topics: tuple[str, ...]
     """The topics whose throttled replica lists are unknown."""
     lists: tuple[ListShown, ...]

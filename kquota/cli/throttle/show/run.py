@@ -66,7 +66,7 @@ class Selection:
         return ThrottlesShown(
             measured_seconds=None if self.flow is None else self.flow.seconds,
             brokers=brokers,
-            unread_brokers=self.standing.unread,
+            unread_brokers=None if isinstance(self.standing.fenced, KquotaError) else self.standing.unread,
             unread_topics=self.standing.unread_topics,
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
