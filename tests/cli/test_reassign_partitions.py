@@ -146,7 +146,7 @@ def test_execute_waits_until_the_move_has_ended(desk: Desk) -> None:
     copies = [line.partition(" to broker 3: 0 of 1 copy done, ")[2] for line in lines if " to broker 3: " in line]
     assert len(copies) > 2
     assert all(", throttle 300 kB/s, SumReplicaLag " in line for line in copies)
-    assert ["unknown left" in line for line in copies] == [desk.connection[0] == "--zookeeper"] * len(copies)
+    assert ["bytes left unknown" in line for line in copies] == [desk.connection[0] == "--zookeeper"] * len(copies)
 
 
 def test_both_documents(desk: Desk) -> None:
