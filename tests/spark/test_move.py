@@ -146,7 +146,7 @@ WRONG = {
     ),
     "an impact without a network": (
         [*SIZES, "--deadline", "1h", "--max-impact", "30%"],
-        "--max-impact: the network rate is missing",
+        "--max-impact: the network bandwidth is missing",
     ),
     "no percentage": (
         [*SIZES, "--deadline", "1h", "--nic", "1GB/s", "--max-impact", "0.3"],
