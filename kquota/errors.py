@@ -68,7 +68,9 @@ class StepFor:
 
 @dataclass(frozen=True, slots=True)
 class ExamineZnode:
-    """The advice to examine a znode that Kafka did not write. `cli` writes it with a command of zookeeper-shell.sh."""
+    """The advice to examine a znode whose content is not valid. `cli` writes it with a command of
+    zookeeper-shell.sh.
+    """
 
     path: str
 

@@ -165,9 +165,10 @@ def whole(seconds: float, warm: float) -> float:
 
 
 def pushing(limit: float | None, brokers: int) -> float:
-    """Return the rate to read from each broker, in bytes per second: more than `limit`, the quota on each broker.
+    """Return the rate to read from each broker, in bytes per second: more than `limit`, the quota on each broker, but
+    at most `MOST_RATE` over all brokers.
 
-    Without a quota (None), the rates of all brokers add up to `UNLIMITED_RATE`. They never exceed `MOST_RATE` in total.
+    Without a quota (None), the rates of all brokers add up to `UNLIMITED_RATE`.
     """
     wanted = UNLIMITED_RATE / brokers if limit is None else _OVER * limit
     return min(wanted, MOST_RATE / brokers)

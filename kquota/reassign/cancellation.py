@@ -103,8 +103,9 @@ def _submitted(
 ) -> Mapping[TopicPartition, str]:
     """Cancel the moves, and return the refusals of those that still run.
 
-    If the cluster refuses the whole request and all moves still run, record the run as `before` again, so that its
-    later waves start. A refusal can follow a cancellation, because a store may send several requests.
+    If the cluster refuses the whole request, record the run as `before` again, so that its later waves start. This
+    happens only if all moves still run, because a store may send several requests and may have cancelled moves before
+    the refusal.
     """
     if not what.targets:
         return {}

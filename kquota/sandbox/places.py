@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 def state_folder() -> Path:
     """Return the parent folder of sandboxes: `$XDG_STATE_HOME/kquota/sandbox`, otherwise
-    `~/.local/state/kquota/sandbox`.
+    `~/.local/state/kquota/sandbox`. Raises Invalid as `folders.state` does.
     """
     return folders.state(os.environ).resolve() / "sandbox"
 
@@ -28,7 +28,7 @@ def state_folder() -> Path:
 def directory(name: str) -> Path:
     """Return the folder of the sandbox with this name, even if it does not exist.
 
-    Raises Invalid for an invalid name.
+    Raises Invalid for an invalid name, and as `folders.state` does.
     """
     if not _NAME.fullmatch(name):
         raise Invalid(

@@ -129,7 +129,8 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
 
 
 def _known(reader: Reader, found: Listing) -> Listing:
-    """Return the listing, including the snapshots in tables elsewhere, which only Spark can read.
+    """Return the listing, including the snapshots in tables that only Spark can read, for example with the scheme
+    `s3a://`.
 
     Raises Invalid for a snapshot that is older than these tables and not in them.
     """

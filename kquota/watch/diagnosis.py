@@ -40,7 +40,9 @@ percent below the rate.
 _NO_PROGRESS: Final = 0.02
 """A decrease of the missing bytes at no more than this share of the throttle rate does not count as progress."""
 _IDLE_SECONDS: Final = 3 * QUOTA_WINDOW
-"""A copy that receives no bytes for this time counts as stopped: a throttled copy pauses for at most one window."""
+"""A move, or a copy between log dirs, has a symptom if no bytes arrive for this time. Three quota windows are enough,
+because a throttled copy pauses for at most one window.
+"""
 _NOT_STARTED_SECONDS: Final = 10.0
 _CAUGHT_SECONDS: Final = 4.0
 _ALONE_SECONDS: Final = 60.0

@@ -145,8 +145,8 @@ def flowing(
 def fair(
     routes: Mapping[WatchedLink, tuple[LinkEnd, ...]], capacity: Mapping[LinkEnd, float]
 ) -> dict[WatchedLink, float]:
-    """Return the rate of each link if the links share the capacity of their ends equally. A link that another end
-    limits leaves the rest of its share to the other links (max-min fairness).
+    """Return the rate of each link if the links share the capacity of their ends equally. If one end limits a link, the
+    unused part of its share at the other end goes to the other links there (max-min fairness).
 
     An end that is missing from `capacity` has no limit, so the rate of a link without a limited end is infinite. Rates
     and capacities are bytes per second.

@@ -101,7 +101,8 @@ class RateSetter:
         """Set the recorded rates of a run again, if brokers may have missed the last change and `pause` seconds have
         passed since the last attempt.
 
-        A dead broker starts with the rate from before the change. A failed attempt is repeated later.
+        A broker that was dead during the change still has the old rate when it starts again. After a failed attempt, a
+        later call tries again.
         """
         now = clock.SystemClock().monotonic()
         if run.rate is None or self.missed is None or now - self.missed < self.pause:

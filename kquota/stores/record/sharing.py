@@ -128,9 +128,10 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Also stores the topic in `RecordMemory`. Returns the runs of the cluster. If the plan creates the topic, raises
-        the errors of `topic_setup.create`, and Incomplete if an error follows the creation. If the plan creates no
-        topic, raises Busy while another command writes, and Refused if the topic no longer exists.
+        Also stores the topic in `RecordMemory`. Returns the runs of the cluster. Raises Busy while another command
+        writes. Raises Refused if the topic no longer exists, if a run in ZooKeeper is open or unreadable, or if another
+        kquota has just written the marker. Also raises the errors of `topic_log.find`. If the plan creates the topic,
+        raises the errors of `topic_setup.create`, and Incomplete for any error after the creation.
         """
         if wanted.setup is None:
             return _used(self, wanted)

@@ -165,7 +165,7 @@ def summary(found: Advised) -> Iterator[str]:
 
 
 def _clients(rows: Iterable[AdvisedClient]) -> str:
-    """Return the number of clients. A client has a row for each key."""
+    """Return the number of clients as text. Each client counts once, although it has a row for each key."""
     return counted(len({(one.user, one.client_id) for one in rows}), "client")
 
 

@@ -1,4 +1,4 @@
-"""`kquota throttle show`: throttles, the runs that set them, and their throughput."""
+"""`kquota throttle show`: throttles, the runs that set them, and the throughput of their brokers."""
 
 from __future__ import annotations
 
