@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kquota import bounded
-from kquota.errors import Invalid
+from kquota.errors import Invalid, NextStep
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import BrokerId, TopicPartition
 
@@ -87,7 +87,7 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                 )
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise Invalid(f"{where}: line {number} is not a row of a snapshot. Take a new snapshot") from error
+            raise Invalid(f"{where}: line {number} is not a row of a snapshot. ", NextStep.TAKE_SNAPSHOT) from error
     return [
         LogDir(
             broker=broker,

@@ -78,9 +78,11 @@ def health(rows: DataFrame, files: Files) -> Health:
         file, problem = rows.where(F.col("problem").isNotNull()).agg(F.max(F.struct("file", "problem"))).collect()[0][0]
         cure = ("Give its folder with ", Parameter("history")) if problem == SNAPSHOT else (NextStep.TAKE_SIZES,)
         raise Invalid(f"{files.name(file)}: {problem}. ", *cure)
-    everything = ", ".join(files.given_names()) or "the history"
+    named = ", ".join(files.given_names())
+    everything = named or "the history"
     if not any(row["good"] for row in found):
-        raise Invalid(f"{everything}: contains no replica")
+        cure = (NextStep.TAKE_SIZES if named else NextStep.TAKE_SNAPSHOT,)
+        raise Invalid(f"{everything}: contains no usable replica. ", *cure)
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
         raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give the files of one snapshot")

@@ -170,7 +170,7 @@ REFUSED = {
         '{"version":1,"cluster":"c","broker":1,"log_dir":"/d","topic":"t","partition":0,"size":1}',
         "printed: is a snapshot of replica sizes. Give its folder with history",
     ),
-    "empty": (log_dirs((1, {})), "printed: contains no replica"),
+    "empty": (log_dirs((1, {})), "printed: contains no usable replica"),
     "another cluster's": (
         log_dirs((1, {"u-0": 1})),
         "contain none of the plan's partitions \\(1\\). Give sizes of the same cluster",

@@ -87,7 +87,8 @@ def decode(data: bytes) -> Iterator[Batch]:
         if end > len(view):
             return
         if end - position < (DefaultRecordBatch.HEADER_STRUCT.size if magic == _MAGIC else _PREFIX.size):
-            raise Refused(f"the broker sent a damaged record batch at offset {offset} (length {length})")
+            damaged = f"a damaged record batch at offset {offset} (length {length})"
+            raise Refused(f"shared record: the broker sent {damaged}. Run the command again")
         yield _batch(view[position:end]) if magic == _MAGIC else _old(offset)
         position = end
 

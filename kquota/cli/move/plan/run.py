@@ -135,8 +135,7 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
     try:
         moves.snapshot(topics)
     except Refused as error:
-        step = "To plan without it, choose other topics with --topics"
-        raise Refused(error, f". This user needs Describe on every topic of the plan. {step}") from error
+        raise Refused(error, ". To plan without this topic, choose other topics with --topics") from error
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
