@@ -83,19 +83,25 @@ def _down(history: WatchHistory) -> Iterator[DestinationDown]:
     silent = {} if reading.logs is None else reading.logs.silent
     for broker, count in sorted(copies.items()):
         if count and broker not in reading.snapshot.alive:
-            yield DestinationDown(broker=broker, copies=count, why=None, undo=_undo(history, broker))
+            yield DestinationDown(broker=broker, copies=count, why=None, undo=_undo(history))
         elif count and broker in silent:
             yield DestinationDown(broker=broker, copies=count, why=silent[broker])
 
 
-def _undo(history: WatchHistory, broker: BrokerId) -> Undo:
-    """Return what kquota can undo without the dead broker. A run that is already being undone has no known sources. Its
-    targets then decide.
+def _undo(history: WatchHistory) -> Undo:
+    """Return what kquota can undo without the dead brokers. Only a partition that must be copied back needs live
+    brokers. A run that is already being undone has no known sources. Its targets then decide.
     """
     if history.reading.logs is None:
         return Undo.NONE
-    before = (replicas for move in history.moves for replicas in (move.sources or move.targets).values() if move.run)
-    return Undo.RUNNING if any(broker in replicas for replicas in before) else Undo.WHOLE
+    snapshot = history.reading.snapshot
+    for move in history.moves:
+        for name, before in (move.sources or move.targets).items() if move.run else ():
+            now = snapshot.partitions.get(name)
+            ended_elsewhere = now is not None and not now.moving and now.replicas != before
+            if ended_elsewhere and not snapshot.alive.issuperset(before):
+                return Undo.RUNNING
+    return Undo.WHOLE
 
 
 def _leaderless(history: WatchHistory) -> Iterator[NoLeader]:

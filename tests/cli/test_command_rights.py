@@ -372,6 +372,8 @@ def test_an_estimate_warns_of_what_it_may_not_see(stage: Stage, admin: AdminClie
     with granted(admin, [KNOWN, Right(CLUSTER, DESCRIBE), Right(TOPIC, DESCRIBE, stage.topic)]):
         ran = stage.carol(*TASKS["estimate a move"].command)
     settings = next(line for line in ran.err.splitlines() if "Authorization" in line)
-    assert settings.startswith("kquota: warning: the brokers' settings for throttles are unknown"), ran.err
+    assert settings.startswith(
+        "kquota: warning: kquota assumes Kafka's defaults, because the brokers' settings for throttles are unknown"
+    ), ran.err
     assert f"kquota: warning: Kafka hides 1 topic from this user ({stage.topic}-hidden), so" in ran.err
     assert ran.code == 0

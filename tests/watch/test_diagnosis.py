@@ -137,15 +137,31 @@ def unthrottled(stage: Watched) -> Plan:
     return plan
 
 
-def swapped(stage: Watched) -> Plan:
-    """A run with one copy to broker 3, and with a partition that leaves broker 3."""
+def swapped(stage: Watched, source: int = 3) -> Plan:
+    """A run with one copy to broker 3, and with a partition that leaves broker `source`."""
     stage.cluster.partition(name(0), (1, 2), 100 * MB)
-    stage.cluster.partition(name(1), (1, 3), 100 * MB)
+    stage.cluster.partition(name(1), (1, source), 100 * MB)
     plan = Plan(targets={name(0): brokers(1, 3), name(1): brokers(1, 2)})
-    rollback = Plan(targets={name(0): brokers(1, 2), name(1): brokers(1, 3)})
+    rollback = Plan(targets={name(0): brokers(1, 2), name(1): brokers(1, source)})
     stage.runs.begin(replace(RUN, plan=plan, rollback=rollback, handed_over=frozenset(plan.targets)))
     stage.move(plan.targets, MB)
     return plan
+
+
+def half_swapped(stage: Watched, source: int = 3) -> Plan:
+    """The same run, after the partition has left broker `source`."""
+    plan = swapped(stage, source)
+    stage.cluster.finish(name(1))
+    return plan
+
+
+def without_both(stage: Watched) -> None:
+    stage.cluster.lose(3)
+    stage.cluster.lose(4)
+
+
+def half_swapped_from_four(stage: Watched) -> Plan:
+    return half_swapped(stage, 4)
 
 
 CASES: dict[str, tuple[Case, Symptom]] = {
@@ -161,8 +177,16 @@ CASES: dict[str, tuple[Case, Symptom]] = {
         Case(make=running, then=lambda s: s.cluster.lose(3), seconds=1),
         DestinationDown(broker=THREE, copies=1, why=None),
     ),
-    "dead destination, also a source": (
+    "dead destination, also a source whose move still runs": (
         Case(make=swapped, then=lambda s: s.cluster.lose(3), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why=None, undo=Undo.WHOLE),
+    ),
+    "dead destination, also a source whose move has ended": (
+        Case(make=half_swapped, then=lambda s: s.cluster.lose(3), seconds=1),
+        DestinationDown(broker=THREE, copies=1, why=None, undo=Undo.RUNNING),
+    ),
+    "dead destination, and the dead source of a move that has ended": (
+        Case(make=half_swapped_from_four, then=without_both, seconds=1),
         DestinationDown(broker=THREE, copies=1, why=None, undo=Undo.RUNNING),
     ),
     "dead destination over ZooKeeper": (

@@ -22,16 +22,17 @@ def seconds_of(sample: str) -> float:
 def must_exist(
     standing: Standing, topics: Collection[str], brokers: Collection[BrokerId], *, writes: bool = True
 ) -> None:
-    """Raise Refused for a topic that does not exist and for an unknown broker. If the fenced brokers are unknown, raise
-    the reason instead of the latter, because the broker may be dead.
+    """Raise Refused for a topic that does not exist and for an unknown broker. If the fenced brokers are unknown, the
+    message has the reason, because the broker may be dead.
 
     Without `writes`, the command only reads, so the message does not say that nothing was written.
     """
     if unknown := [topic for topic in topics if topic not in standing.topics]:
         raise Refused(f"topic {unknown[0]} does not exist. Correct --topic{_UNWRITTEN if writes else ''}")
     known = {*standing.brokers, *standing.unread}
-    if isinstance(standing.fenced, KquotaError) and not known.issuperset(brokers):
-        raise standing.fenced
+    if isinstance(standing.fenced, KquotaError) and (strange := [b for b in brokers if b not in known]):
+        unwritten = _UNWRITTEN if writes else ""
+        raise Refused(f"broker {strange[0]} is dead or does not exist{unwritten}. ", standing.fenced)
     must_be_known(brokers, known, "--broker", writes=writes)
 
 

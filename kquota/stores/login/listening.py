@@ -77,7 +77,7 @@ def _host_and_port(address: str, option: str, config: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not is_port(port):
-        raise Invalid(f"{option}: {address!r} is not host:port. Example: localhost:9092")
+        raise Invalid(f"{option}: {address!r} is not host:port. Give a host and a port")
     if not is_host(host):
         raise Invalid(f"{option}: {address!r}: {host!r} is not a valid host name")
     return host, int(port)

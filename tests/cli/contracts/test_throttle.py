@@ -187,11 +187,14 @@ def test_unknown_fenced_brokers_are_never_a_clean_result(house: InMemory, tmp_pa
         assert "there is nothing to remove" not in each.err
 
 
+UNLISTED = "fenced brokers: the broker answered Unknown (-1). Run the command again"
+
+
 @pytest.mark.parametrize(
     ("command", "fenced", "why"),
     [
-        ("show", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
-        ("set --throttle 1MB/s", None, "fenced brokers: the broker answered Unknown (-1). Run the command again"),
+        ("show", None, f"broker 7 is dead or does not exist. {UNLISTED}"),
+        ("set --throttle 1MB/s", None, f"broker 7 is dead or does not exist. Nothing was written. {UNLISTED}"),
         ("show", (), "broker 7 does not exist (known brokers: 1,2,3). Correct --broker"),
     ],
 )
