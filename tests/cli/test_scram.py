@@ -209,7 +209,7 @@ def test_the_password_is_typed_twice_and_not_shown(secured: Secured, tmp_path: P
     ("lines", "words"),
     [
         (("one", "two"), "the two passwords differ. Nothing was written. Run the command again"),
-        (("",), "the password is empty"),
+        (("",), "the password is empty. Give at least one character"),
     ],
 )
 def test_an_unusable_typed_password_is_refused(lines: tuple[str, ...], words: str) -> None:
