@@ -81,8 +81,8 @@ def health(rows: DataFrame, files: Files) -> Health:
     named = ", ".join(files.given_names())
     everything = named or "the history"
     if not any(row["good"] for row in found):
-        cure = (NextStep.TAKE_SIZES if named else NextStep.TAKE_SNAPSHOT,)
-        raise Invalid(f"{everything}: contains no usable replica. ", *cure)
+        again = NextStep.TAKE_SIZES if named else NextStep.TAKE_SNAPSHOT
+        raise Invalid(f"{everything}: contains no usable replica. ", again)
     taken = {(row["cluster"], row["time"]) for row in found}
     if len(taken) > 1:
         raise Invalid(f"{everything}: contains rows of {len(taken)} snapshots. Give the files of one snapshot")

@@ -82,6 +82,11 @@ class Standing:
         return tuple(sorted(where for where in self.limits if not isinstance(where, Default)))
 
     @property
+    def why_unlisted(self) -> KquotaError | None:
+        """The reason why it is unknown which brokers are dead, or None if it is known."""
+        return self.fenced if isinstance(self.fenced, KquotaError) else None
+
+    @property
     def unread(self) -> tuple[BrokerId, ...]:
         """The brokers whose rates are unknown (which is not unset), sorted by id: those that are alive, are fenced or
         have replicas, but are not in `limits`.

@@ -251,8 +251,8 @@ def test_a_missing_history_in_another_place_names_its_option(spark: SparkSession
 
     path = f"file://{tmp_path}/rolled/v1"
     here = Listing(rolled=(path,), held=frozenset(), waiting={})
-    told = rf"^history {path}: cannot be read: \[PATH_NOT_FOUND\].*[^.]\. Correct the path$"
-    with pytest.raises(Invalid, match=told):
+    refusal = rf"^history {path}: cannot be read: \[PATH_NOT_FOUND\].*[^.]\. Correct the path$"
+    with pytest.raises(Invalid, match=refusal):
         opened(Reader(spark=spark, scratch=tmp_path), here, NOTHING)
 
 

@@ -234,16 +234,16 @@ class TestLayout:
         path = f"/config/topics/{topic.name}"
         sound = znode.get(path)[0]
         znode.set(path, b"not json")
-        told: list[Refused] = []
+        warned: list[Refused] = []
         try:
             with pytest.raises(Refused, match=path):
                 zookeeper_stage.configs.alter([ConfigChange(resource=topic, add={LEADER_REPLICAS: "0:1"})])
             with pytest.raises(Refused, match=path):
                 zookeeper_stage.configs.describe([topic])
             with Znodes(str(on_zookeeper.zookeeper)) as znodes:
-                found = ZooKeeperConfigs(znodes, told.append).describe([topic, other])
+                found = ZooKeeperConfigs(znodes, warned.append).describe([topic, other])
             assert list(found) == [other]
-            assert len(told) == 1
+            assert len(warned) == 1
             assert znode.get(path)[0] == b"not json"
         finally:
             znode.set(path, sound)

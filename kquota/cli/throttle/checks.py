@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kquota.errors import KquotaError, Refused
+from kquota.errors import Refused
 from kquota.list_text import joined
 from kquota.measure import duration
 from kquota.terms import BrokerId
@@ -30,9 +30,9 @@ def must_exist(
     if unknown := [topic for topic in topics if topic not in standing.topics]:
         raise Refused(f"topic {unknown[0]} does not exist. Correct --topic{_UNWRITTEN if writes else ''}")
     known = {*standing.brokers, *standing.unread}
-    if isinstance(standing.fenced, KquotaError) and (strange := [b for b in brokers if b not in known]):
+    if standing.why_unlisted is not None and (strange := [b for b in brokers if b not in known]):
         unwritten = _UNWRITTEN if writes else ""
-        raise Refused(f"broker {strange[0]} is dead or does not exist{unwritten}. ", standing.fenced)
+        raise Refused(f"broker {strange[0]} is dead or does not exist{unwritten}. ", standing.why_unlisted)
     must_be_known(brokers, known, "--broker", writes=writes)
 
 

@@ -54,8 +54,8 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
             f"warning: {named_brokers(brokers)} did not answer, so {its} throttle rates are unknown. "
             f"Check that {it_is} running{gone if listed else ''}"
         )
-    if isinstance(standing.fenced, KquotaError):
-        yield f"warning: {unlisted(standing.fenced)}"
+    if standing.why_unlisted is not None:
+        yield f"warning: {unlisted(standing.why_unlisted)}"
     if topics := standing.unread_topics:
         name, its = ("topic", "its") if len(topics) == 1 else ("topics", "their")
         yield (

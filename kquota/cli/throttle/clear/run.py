@@ -152,7 +152,7 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
         hidden = _hidden(ports, standing)
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)
     shown = standing.unread if options.dry_run else cleared
-    unlisted = isinstance(standing.fenced, KquotaError)
+    unlisted = standing.why_unlisted is not None
     unknown = unlisted or standing.unread_topics or hidden != () or len(cleared) < len(standing.unread)
     nothing = () if wanted or standing.unread or unknown else ("there is nothing to remove",)
     notes = [*unread(standing, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]

@@ -10,7 +10,7 @@ from kquota.cli.throttle.changes import cleared_of, difference
 from kquota.cli.throttle.doctor.answer import Examination, examination
 from kquota.cli.throttle.doctor.command import DoctorOptions
 from kquota.cli.throttle.throughput import unread
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.errors import Invalid, Refused
 from kquota.measure import duration, human_duration
 from kquota.reassign.throttle_writes import clear_dead
 from kquota.settings.change import Change
@@ -74,7 +74,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         sightings,
         planned=planned,
         unread=standing.unread,
-        unlisted=isinstance(standing.fenced, KquotaError),
+        unlisted=standing.why_unlisted is not None,
         unread_topics=standing.unread_topics,
         hidden=hidden,
         notes=notes,
@@ -116,7 +116,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         undone=undone,
         unread=[broker for broker in standing.unread if broker not in cleared],
         cleared=cleared,
-        unlisted=isinstance(standing.fenced, KquotaError),
+        unlisted=standing.why_unlisted is not None,
         unread_topics=standing.unread_topics,
         hidden=hidden,
         notes=notes,

@@ -18,7 +18,7 @@ from kquota.cli.throttle.set import recovery
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.cli.throttle.throughput import flowing, starving
-from kquota.errors import Invalid, KquotaError, Refused
+from kquota.errors import Invalid, Refused
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, rate_in_full
 from kquota.pace.share import Side
@@ -190,8 +190,8 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
-        if isinstance(standing.fenced, KquotaError):
-            raise standing.fenced
+        if standing.why_unlisted is not None:
+            raise standing.why_unlisted
         every = {*standing.brokers, *standing.unread}
     else:
         partitions = standing.snapshot.partitions

@@ -21,7 +21,6 @@ from kquota.cli.throttle.show.answer import (
     ThrottlesShown,
 )
 from kquota.cli.throttle.show.command import ShowOptions
-from kquota.errors import KquotaError
 from kquota.reassign.run import Run
 from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
@@ -66,7 +65,7 @@ class Selection:
         return ThrottlesShown(
             measured_seconds=None if self.flow is None else self.flow.seconds,
             brokers=brokers,
-            unread_brokers=None if isinstance(self.standing.fenced, KquotaError) else self.standing.unread,
+            unread_brokers=self.standing.unread if self.standing.why_unlisted is None else None,
             unread_topics=self.standing.unread_topics,
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
@@ -80,7 +79,7 @@ class Selection:
 
     @property
     def _rates_unknown(self) -> bool:
-        unlisted = isinstance(self.standing.fenced, KquotaError) and self._wanted is None
+        unlisted = self.standing.why_unlisted is not None and self._wanted is None
         return unlisted or any(self._shows(broker) for broker in self.standing.unread)
 
     @property
