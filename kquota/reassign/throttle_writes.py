@@ -28,9 +28,15 @@ from kquota.terms import SEEN_SECONDS, BrokerId, TopicPartition
 
 _STEP: Final = 0.05
 _ATTEMPTS: Final = 5
-UNREAD: Final = "could not be read"
 
 WantedValues: TypeAlias = Mapping[Setting, tuple[str, ...]]
+
+
+class Unread(KquotaError):
+    """The reason why a setting is pending: its value could not be read. `rest` is the end of the sentence."""
+
+    def __init__(self, *rest: object) -> None:
+        super().__init__("could not be read", *rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +188,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
     done: list[Change] = []
     for _ in range(_ATTEMPTS):
         now = world.cluster.values(list(part.taken))
-        pending = {setting: KquotaError(UNREAD) for setting in part.held if setting not in now}
+        pending: dict[Setting, KquotaError] = {setting: Unread() for setting in part.held if setting not in now}
         later = _pass_on(world, part, now, others)
         changes = restore_changes(part, now, others)
         everything = changes if certain else (*changes, *repeat_changes(part, now, others))
@@ -223,12 +229,12 @@ def _overwritten(world: World, part: Run, unread: Collection[Setting], others: S
     try:
         done = world.cluster.overwrite({change.setting: change.after for change in changes})
     except (Unreachable, Refused) as error:
-        return Restoration(pending=dict.fromkeys(unread, _unread_and(error)))
+        return Restoration(pending=dict.fromkeys(unread, Unread(", and ", error)))
     _pass_on(world, dead, assumed, others)
     accepted = tuple(change for change in changes if change.setting not in done.errors)
     return Restoration(
         restored=accepted,
-        pending={setting: _unread_and(error) for setting, error in done.errors.items()},
+        pending={setting: Unread(", and ", error) for setting, error in done.errors.items()},
         notes=tuple(_unread_before(change, done.by) for change in accepted),
     )
 
@@ -245,10 +251,10 @@ def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collec
     try:
         done = cluster.overwrite(dict.fromkeys(wanted))
     except (Unreachable, Refused) as error:
-        return Restoration(pending=dict.fromkeys(wanted, _unread_and(error)))
+        return Restoration(pending=dict.fromkeys(wanted, Unread(", and ", error)))
     failed = {setting.name for setting in done.errors}
     return Restoration(
-        pending={setting: _unread_and(error) for setting, error in done.errors.items()},
+        pending={setting: Unread(", and ", error) for setting, error in done.errors.items()},
         notes=tuple(
             f"broker {broker} is dead: {done.by} accepted the change, so the rates of broker {broker} are unset when "
             "it starts. The previous values are unknown"
@@ -256,10 +262,6 @@ def clear_dead(cluster: MoveCluster, brokers: Collection[BrokerId], keys: Collec
             if str(broker) not in failed
         ),
     )
-
-
-def _unread_and(error: KquotaError) -> KquotaError:
-    return KquotaError(UNREAD, ", and ", error)
 
 
 def _unread_before(change: Change, by: str) -> str:

@@ -15,8 +15,8 @@ from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, s
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import (
-    UNREAD,
     Restoration,
+    Unread,
     World,
     clear_dead,
     record,
@@ -186,7 +186,7 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
         now = world.cluster.values(settings)
         staying = _staying(settings, now, known, unfinished)
         if known is None and look.verdict is not Progress.IN_PROGRESS:
-            unknown = dict.fromkeys((s for s in settings if s not in now), KquotaError(UNREAD))
+            unknown = dict.fromkeys((s for s in settings if s not in now), Unread())
             done = replace(done, unread=_unread(world.cluster, look.seen), pending={**unknown, **done.pending})
     done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
     goal = plan if known is None else known.goal
@@ -368,7 +368,7 @@ def _cleared(
     restoration = write(world, changes)
     unread = [s for s in settings if s not in now]
     overwritten = clear_dead(world.cluster, sorted(dead.intersection(map(rates.get, unread))), THROTTLE_RATES)
-    unknown = {s: KquotaError(UNREAD) for s in unread if rates.get(s) not in dead}
+    unknown = {s: Unread() for s in unread if rates.get(s) not in dead}
     cleared = {change.setting for change in restoration.restored}
     cleared.update(s for s in unread if rates.get(s) in dead and s not in overwritten.pending)
     cleared_of = {run.id for run in unfinished if not cleared.isdisjoint(run.held)}

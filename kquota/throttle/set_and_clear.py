@@ -14,8 +14,8 @@ from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
 from kquota.reassign.restoring import part_of, passing_on, restore_changes, taking
 from kquota.reassign.run import Run, others_than, with_rate_changes
 from kquota.reassign.throttle_writes import (
-    UNREAD,
     Restoration,
+    Unread,
     WantedValues,
     World,
     enforce,
@@ -203,7 +203,7 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
         now |= {change.setting: change.after for change in changes}
         done += changes
         unread = [setting for setting in run.held if setting not in now]
-        pending |= dict.fromkeys(unread, KquotaError(f"{UNREAD}, and a dry run does not ask the KRaft controllers"))
+        pending |= dict.fromkeys(unread, Unread(", and a dry run does not ask the KRaft controllers"))
     return Restoration(restored=tuple(done), pending=pending)
 
 

@@ -15,7 +15,7 @@ from kquota.list_text import few, named_brokers
 from kquota.measure import agreeing, counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
-from kquota.reassign.throttle_writes import UNREAD
+from kquota.reassign.throttle_writes import Unread
 from kquota.reassign.verification import Verification, named
 from kquota.terms import TopicPartition
 
@@ -229,7 +229,7 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
     yield from found.notes
     for setting, error in sorted(found.pending.items()):
         # A setting that kquota did not set and could not read may be unset.
-        ours = error.args[0] != UNREAD or (found.run is not None and setting in found.run.taken)
+        ours = not isinstance(error, Unread) or (found.run is not None and setting in found.run.taken)
         yield f"warning: {setting} is {'not restored yet' if ours else 'unknown'} ({worded(error)}). {again}"
     if found.unread:
         are, its = ("is", "its") if len(found.unread) == 1 else ("are", "their")
