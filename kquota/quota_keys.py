@@ -8,7 +8,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from kquota import terms
+from kquota.terms import (
+    CLIENTS,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    IPS,
+    LONG_MAX,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USERS,
+)
 
 
 class Model(enum.Enum):
@@ -36,7 +46,7 @@ class QuotaKey:
     and shown with units.
     """
 
-    entity_types: tuple[str, ...] = (terms.USERS, terms.CLIENTS)
+    entity_types: tuple[str, ...] = (USERS, CLIENTS)
     """The parts of entities that can have the key."""
     counts: str
     """The quantity that the limit counts per second. If `simulated` is set, this is also the name of a field of a
@@ -71,19 +81,19 @@ class QuotaKey:
     def most(self) -> float:
         """The highest valid limit. For a key whose limits are whole numbers, it has the same effect as no limit."""
         if self.in_bytes:
-            return float(terms.LONG_MAX)
+            return float(LONG_MAX)
         return sys.float_info.max if self.bits is None else float(2**self.bits - 1)
 
 
 QUOTA_KEYS: Final = {
-    terms.PRODUCER_BYTE_RATE: QuotaKey(
+    PRODUCER_BYTE_RATE: QuotaKey(
         counts="bytes",
         unit="bytes per second, on each broker",
         model=Model.RATE,
         static="quota.producer.default",
         simulated="Byte rate of a producer on each broker, for example 10MB/s. Without a unit: bytes per second.",
     ),
-    terms.CONSUMER_BYTE_RATE: QuotaKey(
+    CONSUMER_BYTE_RATE: QuotaKey(
         counts="bytes",
         unit="bytes per second, on each broker",
         model=Model.RATE,
@@ -91,21 +101,21 @@ QUOTA_KEYS: Final = {
         simulated="Byte rate of a consumer on each broker, for example 10MB/s. Without a unit: bytes per second.",
         fetches=True,
     ),
-    terms.REQUEST_PERCENTAGE: QuotaKey(
+    REQUEST_PERCENTAGE: QuotaKey(
         counts="thread_ms",
         unit="percent of one thread, on each broker",
         model=Model.SHARE,
         simulated="Percent of one thread of a broker (KIP-124).",
     ),
-    terms.CONTROLLER_MUTATION_RATE: QuotaKey(
+    CONTROLLER_MUTATION_RATE: QuotaKey(
         counts="mutations",
         unit="partitions created or deleted per second, in the whole cluster",
         model=Model.BUCKET,
         since=(2, 7),
         simulated="Partitions created or deleted per second (KIP-599).",
     ),
-    terms.CONNECTION_CREATION_RATE: QuotaKey(
-        entity_types=(terms.IPS,),
+    CONNECTION_CREATION_RATE: QuotaKey(
+        entity_types=(IPS,),
         counts="connections",
         bits=31,
         unit="connections per second, on each broker",

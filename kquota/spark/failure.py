@@ -129,7 +129,10 @@ def cause(text: str) -> str:
 
 
 def _python(lines: Sequence[str]) -> str | None:
-    """Return the last line of the last Python traceback, before Java's frames. None without a traceback."""
+    """Return the last line of the last Python traceback, before the SQLSTATE and Java's frames. None without a
+    traceback.
+    """
     begins = [number for number, line in enumerate(lines) if line.endswith("Traceback (most recent call last):")]
-    raised = list(takewhile(lambda line: not line.startswith("at "), lines[begins[-1] + 1 :])) if begins else []
+    after = lines[begins[-1] + 1 :] if begins else ()
+    raised = list(takewhile(lambda line: not line.startswith(("SQLSTATE:", "at ")), after))
     return raised[-1] if raised else None

@@ -13,9 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-import kquota.errors
-import kquota.quota_keys
-import kquota.simulate
+import kquota
 from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Quotas, Request
@@ -141,8 +139,7 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
             curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
-    for module in (kquota.simulate, kquota.quota_keys, kquota.errors):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark has no type for it
+    cloudpickle.register_pickle_by_value(kquota)  # type: ignore[no-untyped-call]  # PySpark has no type for it
     return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
 
 

@@ -64,6 +64,11 @@ CAUSES = {
         '  File "worker.py", line 9, in process\n    run()\nValueError: too few columns\n\tat x.Y\n',
         "ValueError: too few columns",
     ),
+    "Python on a server": (
+        "[UDTF_EXEC_ERROR] failed: Traceback (most recent call last):\n"
+        "ValueError: too few columns\n SQLSTATE: 38000\n\tat x.Y\n",
+        "ValueError: too few columns",
+    ),
 }
 
 
