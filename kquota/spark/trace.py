@@ -56,8 +56,11 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     good = rows.where(~F.col("bad")).repartition(*streams)
     minutes = good.groupBy(*streams, minute).agg(in_order)
     apart = minutes.select(*streams, "minute", *(F.col("in_order")[name].alias(name) for name in columns))
-    walking = _walking(quotas, closed_loop=closed_loop)
-    found = walking(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
+    walk = cast(
+        "UserDefinedTableFunction",
+        F.udtf(walking(quotas, closed_loop=closed_loop), returnType=_ANSWER, useArrow=False),
+    )
+    found = walk(apart.asTable().partitionBy(*streams).orderBy("minute")).collect()
     # This is a separate query, because Spark Connect cannot observe rows on their way to Python.
     surveyed(rows, bad)
     return sorted(map(_answered, found), key=lambda one: one.stream)
@@ -119,7 +122,8 @@ def _request() -> Iterator[Column]:
         yield _number(column).try_cast(kind).alias(name)
 
 
-def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
+def walking(quotas: Quotas, *, closed_loop: bool) -> type:
+    """Return the class that simulates one stream on a worker. cloudpickle sends all its code from kquota by value."""
     names = tuple(_FLOW)
 
     class Walking:
@@ -140,7 +144,7 @@ def _walking(quotas: Quotas, *, closed_loop: bool) -> UserDefinedTableFunction:
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
     cloudpickle.register_pickle_by_value(kquota)  # type: ignore[no-untyped-call]  # PySpark has no type for it
-    return cast("UserDefinedTableFunction", F.udtf(Walking, returnType=_ANSWER, useArrow=False))
+    return Walking
 
 
 def _answered(row: Row) -> Answered:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from kquota.errors import Invalid
 from kquota.simulate import Bucket, Draft, Manner, Mutations, Quotas, Request, Spread, deploy, flow, rate_within
 from kquota.simulate import trace as traces
 from kquota.simulate.curve import MOST, Curve, total
 from kquota.simulate.trace import TraceStream
+from tests.cli.run import run
 
 NAMES = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
 NOBODY = TraceStream("", "", "")
@@ -143,3 +147,27 @@ def test_a_load_for_which_no_rate_is_enough() -> None:
     slow = Manner(quotas=Quotas(request_percentage=1), per_request=1, thread_ms=500)
     with pytest.raises(Invalid, match="the request percentage alone makes the load take longer than the given time"):
         rate_within([1] * 100, 1_000, lambda rate: Mutations(Bucket(rate=rate)), slow)
+
+
+WORKER = """
+import pathlib
+import sys
+sys.modules["kquota"] = None
+from pyspark import cloudpickle
+
+stream = cloudpickle.loads(pathlib.Path(sys.argv[1]).read_bytes())()
+row = {"broker": "1", "user": "alice", "client_id": "c"}
+stream.eval(row | {"at": [0, 100], "bytes": [90, 90], "thread_ms": [0.5, 0.5], "mutations": [0, 0]})
+print(next(stream.terminate())[:5])
+"""
+
+
+def test_a_worker_of_spark_does_not_need_kquota(tmp_path: Path) -> None:
+    """The code that Spark sends refers to no module of kquota."""
+    from kquota.spark.trace import walking
+
+    sent = tmp_path / "sent"
+    walk = walking(Quotas(producer_byte_rate=1_000.0), closed_loop=False)
+    sent.write_bytes(cloudpickle.dumps(walk))  # type: ignore[no-untyped-call]  # PySpark has no type for it
+    ran = run([sys.executable, "-c", WORKER, str(sent)])
+    assert (ran.code, ran.err, ran.out) == (0, "", "('1', 'alice', 'c', 0, 100)\n")
