@@ -13,7 +13,9 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-import kquota
+import kquota.errors
+import kquota.quota_keys
+import kquota.simulate
 from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Quotas, Request
@@ -143,7 +145,8 @@ def walking(quotas: Quotas, *, closed_loop: bool) -> type:
             curves = ((c.seconds, c.first, c.cells) for c in (flow.bytes_curve, flow.mutations_curve))
             yield (*self.stream, *(getattr(flow, name) for name in names[:-2]), *curves)
 
-    cloudpickle.register_pickle_by_value(kquota)  # type: ignore[no-untyped-call]  # PySpark has no type for it
+    for module in (kquota.simulate, kquota.quota_keys, kquota.errors):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark has no type for it
     return Walking
 
 
