@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -122,7 +122,8 @@ def test_a_signal_ends_the_client_and_its_children(kafka_431: Sandbox, tmp_path:
     process = started("quota", "probe", "--bootstrap-server", kafka_431.bootstrap, "--client-command", client)
     until(lambda: alive.exists() and alive.read_text().endswith("\n"), "the client runs")
     process.send_signal(how)
-    process.communicate()
+    # The child of the client holds the pipes of kquota, so this fails if the child stays.
+    process.communicate(timeout=60)
     assert process.returncode == 128 + how
     until(lambda: not Path(f"/proc/{alive.read_text().strip()}").exists(), "the child of the client ended")
     with Wire(kafka_431.bootstrap, {}) as wire:
@@ -182,6 +183,25 @@ def test_the_conclusion_says_how_a_client_failed(exit_code: int, ending: str) ->
     found = shown("client {bootstrap}", None, exit_code, BehaviorRecord().figures())
     assert found.code == 1
     assert f"The client failed: {ending}. Run it without kquota to see why." in " ".join(found.text())
+
+
+def test_an_interrupt_while_the_client_starts_ends_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client already runs when Python returns from starting it."""
+    running = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            running.append(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            client_command.ran(["sleep", "600"], 10.0)
+        assert running[0].returncode == -signal.SIGTERM
+    finally:
+        running[0].kill()
 
 
 def test_a_client_of_another_user_is_not_waited_for(

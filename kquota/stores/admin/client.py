@@ -18,8 +18,8 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from kquota.interrupt import deferred
 from kquota.stores.login import listening
-from kquota.stores.state.interrupt import deferred
 
 Throttled: TypeAlias = Callable[[float], None]
 """A callback that is called before each wait for a broker's throttle time. It receives the duration in seconds."""

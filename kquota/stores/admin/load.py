@@ -13,9 +13,9 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from kquota.errors import KquotaError, Parameter, Refused, Unreachable
+from kquota.interrupt import deferred
 from kquota.probe.load import Load
 from kquota.probe.verdict import Meter
-from kquota.stores.state.interrupt import deferred
 from kquota.terms import BrokerId
 
 _OnProgress = Callable[[float], None]

@@ -12,9 +12,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kquota.errors import Refused
+from kquota.interrupt import deferred
 from kquota.probe.port import UNANSWERED_SECONDS
 from kquota.stores.admin.load import DENIED, QUIET, purged
-from kquota.stores.state.interrupt import deferred
 
 _RECORD: Final = b"x" * 100
 _TIMEOUT_MS: Final = 30_000

@@ -19,9 +19,9 @@ from kazoo.protocol.states import KeeperState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
 from kquota.errors import Conflict, Refused, Unreachable
+from kquota.interrupt import deferred
 from kquota.stores.login.arguments import Access, ArgumentNames
 from kquota.stores.login.listening import must_listen
-from kquota.stores.state.interrupt import deferred
 from kquota.stores.zookeeper import session
 from kquota.stores.zookeeper.znode import (
     LIVE_BROKERS,

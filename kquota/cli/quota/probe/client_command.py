@@ -17,6 +17,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, worded
 from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.errors import Invalid, Refused
+from kquota.interrupt import deferred
 from kquota.measure import counted
 from kquota.probe.behavior import ALLOWED, GRACE_SECONDS, ClientBehavior, Honors
 
@@ -178,22 +179,29 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Start the client in a new process group, which always ends with the block."""
+    process = None
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
-    except OSError as error:
-        raise Invalid(
-            f"--client-command: {command[0]} cannot be started ({error.strerror}). Check the program"
-        ) from error
-    try:
+        with deferred():  # because an interrupt while the client starts would leave it running
+            process = _spawned(command)
         yield process
     except BaseException:
         # Ctrl-C keeps its exit code, even if the client cannot be stopped.
         try:
-            _stop(process)
+            if process is not None:
+                _stop(process)
         except Refused as error:
             complain(worded(error))
         raise
     _stop(process)
+
+
+def _spawned(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
+    except OSError as error:
+        raise Invalid(
+            f"--client-command: {command[0]} cannot be started ({error.strerror}). Check the program"
+        ) from error
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

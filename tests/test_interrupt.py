@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kquota.stores.state.interrupt import deferred
+from kquota.interrupt import deferred
 
 
 @pytest.fixture
