@@ -53,7 +53,9 @@ class Resource:
             if why := wrong_topic_name(self.name):
                 raise Invalid(f"{self.name!r} {why}")
         else:
-            _must_be_a_name(self.kind, self.name)
+            if not self.name:
+                raise Invalid(f"{self.kind}: the name must not be empty")
+            must_fit(self.kind, self.name)
 
     @property
     def of_broker(self) -> bool:
@@ -145,9 +147,10 @@ class Entry:
     """The values of all sources, beginning with the value in force. Empty if the cluster reports none."""
 
 
-def _must_be_a_name(kind: ResourceKind, name: str) -> None:
-    if not name:
-        raise Invalid(f"{kind}: the name must not be empty")
+def must_fit(kind: str, name: str) -> None:
+    """Raise Invalid for a name that is not valid UTF-8, and for a name that is too long for Kafka's protocol. A broker
+    closes the connection for a longer name.
+    """
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
