@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
@@ -54,7 +54,7 @@ class MutationWork:
 
     left: deque[Mutation]
     """The topics without a final result, including those in `in_flight`."""
-    already: Collection[int] = ()
+    already: Collection[int]
     """The error codes that mean that there is nothing to do."""
     outcomes: dict[str, TopicOutcome] = field(default_factory=dict)
     """The final results by topic."""
@@ -88,6 +88,14 @@ class MutationWork:
         return TopicOutcome(mutation=one, fate=Fate.REJECTED, error=error)
 
 
+OnWait: TypeAlias = Callable[[MutationWork, float], None]
+"""A callback before each wait for the quota. It receives the progress and the seconds of the wait."""
+
+
+def unheard(*_: object) -> None:
+    """Ignore progress. This is the default callback."""
+
+
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
     """Return the work for these mutations. Raises Refused for a topic that is listed twice, because only the caller
     knows which mutation is meant.
@@ -109,13 +117,13 @@ def carry_out(
     *,
     seconds: float,
     retry: bool = True,
-    on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
+    on_wait: OnWait = unheard,
 ) -> list[TopicOutcome]:
     """Send the mutations, repeat rejected ones, and return the outcome of every topic.
 
     The work ends when every topic has a final result. It also ends if a request gets no answer or, without
     `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
-    `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. If the last answer rejected topics,
+    `default.api.timeout.ms`). If the last answer rejected topics,
     or if kquota held topics back because of the quota, each remaining topic has a QuotaViolatedException. Source:
     KIP-599. Kafka's Admin client also sends rejected topics again.
 
@@ -165,17 +173,18 @@ def _sent(
             doing.outcomes[one.topic] = TopicOutcome(mutation=one, fate=Fate.UNKNOWN, error=error)
         doing.in_flight, doing.throttle_time_ms = (), 0
         return False
-    _take(doing, batch, answer)
+    rejected = _take(doing, batch, answer)
     doing.muted = clock.monotonic() + answer.throttle_time_ms / 1_000
-    rejected = [one for one in batch if (f := answer.outcomes[one.topic]) is not None and f.rejected]
     admitted = sum(one.mutations for one in batch if answer.outcomes[one.topic] is None)
     doing.throttle_time_ms = max(1, answer.throttle_time_ms) if rejected else 0
     pace.answered(clock.monotonic(), admitted, doing.throttle_time_ms / 1_000 if rejected else None)
     return True
 
 
-def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
+def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
+    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order.
+    Return True if there are any.
+    """
     again = []
     for one in batch:
         doing.left.popleft()
@@ -186,6 +195,7 @@ def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -
             doing.outcomes[one.topic] = _outcome(one, failure, doing.already)
     doing.left.extendleft(reversed(again))
     doing.in_flight = ()
+    return bool(again)
 
 
 def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[int]) -> TopicOutcome:

@@ -5,12 +5,12 @@ the cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Unreachable
-from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
+from kquota.mutation.actions import Fate, OnWait, TopicOutcome, carry_out, unheard, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MutationCluster
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
@@ -20,12 +20,6 @@ Results: TypeAlias = Mapping[str, KquotaError | None]
 error. It is Unreachable if the result is unknown or the topic was not sent. It is QuotaViolatedException if the quota
 still rejects the topic.
 """
-OnWait: TypeAlias = Callable[[MutationWork, float], None]
-"""A callback before each wait for the quota. It receives the progress and the seconds of the wait."""
-
-
-def _unheard(_doing: MutationWork, _seconds: float) -> None:
-    """Ignore waits. This is the default callback."""
 
 
 def create_topics(
@@ -35,7 +29,7 @@ def create_topics(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for up to `timeout` seconds.
 
@@ -60,7 +54,7 @@ def create_partitions(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Add partitions until each topic has as many as `totals` says.
 
@@ -80,7 +74,7 @@ def delete_topics(
     *,
     timeout: float | None = None,
     retry_quota_violated: bool = True,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Delete topics. Raises Invalid for a single name instead of a list.
 
@@ -99,7 +93,7 @@ def delete_topics(
     return _results(cluster, False, deletions, timeout, retry_quota_violated, on_wait)
 
 
-def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
+def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool) -> MutationPace:
     """Return the pace for this number of topics. The pace uses the quota of this client, if the cluster reports one.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
