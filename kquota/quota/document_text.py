@@ -277,8 +277,10 @@ def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
     for entity in sorted(limits, key=Entity.order):
         body = top
         for word, name in (("user", entity.user), ("client", entity.client_id), ("ip", entity.ip)):
-            if name is not None:
-                body = body.setdefault(f"default-{word}", {}) if name is DEFAULT else _under(body, f"{word}s", name)
+            if name is DEFAULT:
+                body = body.setdefault(f"default-{word}", {})
+            elif name is not None:
+                body = body.setdefault(f"{word}s", {}).setdefault(name, {})
         body.update(sorted(limits[entity].items()))
     return {key: top[key] for key in _ORDER if key in top}
 
@@ -292,11 +294,6 @@ def _throttles_tree(throttles: Throttles) -> _Tree:
         else:
             found.setdefault(resource.kind, {})[name] = held
     return {_THROTTLES: found} if found else {}
-
-
-def _under(body: _Tree, kind: str, name: str) -> _Tree:
-    found: _Tree = body.setdefault(kind, {}).setdefault(name, {})
-    return found
 
 
 def _write(lines: list[str], tree: _Tree, indent: str) -> None:
