@@ -218,8 +218,3 @@ def _two_figures(rate: float) -> float:
     step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
     # Add a billionth, because 0.8 x 0.35 is 0.27999999999999997 in floating point, and must not round down to 0.27.
     return float((Decimal(rate * (1 + 1e-9)) // step) * step)
-
-
-def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """Return the nearest-rank percentile: at least `share` of the values are not above the result. 0 without values."""
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from kquota.errors import Parameter, Refused, Unknown
+from kquota.measure import nearest_rank
 from kquota.mutation.actions import MUTATION_TIMEOUT
 from kquota.mutation.pace import HAIR, MOST_ITEMS
 from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
 from kquota.probe.actions import until_seen
-from kquota.probe.ladder import LAG, LadderRung, Operation, Step, percentile
+from kquota.probe.ladder import LAG, LadderRung, Operation, Step
 from kquota.probe.load import Load
 from kquota.probe.port import Sight
 from kquota.probe.verdict import Reading, throttles
@@ -128,14 +129,8 @@ def climb(
         names = list(islice(scratch_names, rung.topics))
         good = True
         for operation in Operation:
-            step = _step(
-                topics,
-                sight,
-                clock,
-                rung,
-                operation,
-                [_mutation(operation, rung, t, replication_factor) for t in names],
-            )
+            todo = [_mutation(operation, rung, topic, replication_factor) for topic in names]
+            step = _step(topics, sight, clock, rung, operation, todo)
             good = good and step.why_not is None
             yield step
             if step.lag >= _PATIENCE:
@@ -190,7 +185,7 @@ def _step(
         size=rung.size,
         rate=float(rung.rate),
         reached=len(todo) * each / took,
-        latency=percentile(latencies),
+        latency=nearest_rank(latencies, 0.95),
         lag=_lag(clock, sight, wanted),
     )
 
