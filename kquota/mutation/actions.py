@@ -182,9 +182,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order.
-    Return True if there are any.
-    """
+    """Record an answer. Rejected topics return to the head of `left`, in the same order. Return True if there are any."""
     again = []
     for one in batch:
         doing.left.popleft()

@@ -144,11 +144,6 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent replacements are visible, because on KRaft a read right after a write is often stale.
-
-    There is at most one read for each item of `attempts`. Return the reason for each entity whose replacement is not
-    visible.
-    """
     left = sent
     for _ in attempts:
         if not left:

@@ -144,7 +144,6 @@ class _Reading:
         return entity
 
     def _entity(self, at: Scalar, entity: Entity) -> None:
-        """Read the limits of one entity and, for a user, the limits of its clients."""
         self._counted(at)
         whose = str(entity)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
