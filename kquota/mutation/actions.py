@@ -182,7 +182,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
-    """Record an answer. Rejected topics return to the head of `left`, in the same order. Return True if there are any."""
+    """Record an answer, and return whether topics were rejected. These return to the head of `left`, in their order."""
     again = []
     for one in batch:
         doing.left.popleft()

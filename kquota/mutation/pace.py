@@ -114,8 +114,8 @@ class MutationPace:
     """The pace of mutations. Times are in seconds.
 
     Clients that share a bucket cannot see each other. They take turns under three conditions: they know the rate of the
-    bucket, answers are fast enough to show their order, and their shares are not too large (`_MOST_TURNS`). A turn lasts
-    as long as the rate needs for one topic. A client that recently had more of the bucket sends later in the turn.
+    bucket, answers are fast enough to show their order, and their shares are not too large (`_MOST_TURNS`). One turn is
+    the time that the rate needs for one topic. A client that recently had more of the bucket sends later in the turn.
 
     Otherwise, each client waits for a random time. The time is longer for a client that recently had more of the
     bucket.
