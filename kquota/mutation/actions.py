@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
@@ -205,11 +205,3 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
         # A controller on ZooKeeper answers `REQUEST_TIMED_OUT` for a topic that is being moved, and deletes it later.
         return TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=Unreachable(failure.reason))
     return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
-
-
-def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """Return the outcomes of each fate, in the given order. A fate without outcomes has an empty list."""
-    found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
-    for outcome in outcomes:
-        found[outcome.fate].append(outcome)
-    return found

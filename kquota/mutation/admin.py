@@ -44,7 +44,8 @@ def create_topics(
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
     """
-    return _results(cluster, validate_only, with_partitions(cluster, creations), timeout, retry_quota_violated, on_wait)
+    found = with_partitions(cluster, creations)
+    return _results(cluster, found, timeout, on_wait, retry=retry_quota_violated, validate_only=validate_only)
 
 
 def create_partitions(
@@ -65,7 +66,7 @@ def create_partitions(
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
-    return _results(cluster, validate_only, growths, timeout, retry_quota_violated, on_wait)
+    return _results(cluster, growths, timeout, on_wait, retry=retry_quota_violated, validate_only=validate_only)
 
 
 def delete_topics(
@@ -90,7 +91,7 @@ def delete_topics(
     names = list(topics)
     now = _partitions(cluster, names)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
-    return _results(cluster, False, deletions, timeout, retry_quota_violated, on_wait)
+    return _results(cluster, deletions, timeout, on_wait, retry=retry_quota_violated, validate_only=False)
 
 
 def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool) -> MutationPace:
@@ -127,11 +128,12 @@ def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int
 
 def _results(
     cluster: MutationCluster,
-    validate_only: bool,
     mutations: Iterable[Mutation],
     timeout: float | None,
-    retry: bool,
     on_wait: OnWait,
+    *,
+    retry: bool,
+    validate_only: bool,
 ) -> Results:
     doing = work(mutations)
     asked = [one.topic for one in doing.left]

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from kquota.errors import Incomplete, NextStep, Refused, Unknown
 from kquota.measure import agreeing, counted
-from kquota.mutation.actions import Fate, by_fate, carry_out, work
+from kquota.mutation.actions import Fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MISSING, MonotonicClock, Topics
 from kquota.mutation.topic import Assignment, Creation, Deletion, Topic
@@ -92,9 +92,10 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])
     doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
-    outcomes = by_fate(carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS))
-    done = [one.mutation.topic for one in outcomes[Fate.DONE]]
-    left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
+    outcomes = carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS)
+    done = [one.mutation.topic for one in outcomes if one.fate is Fate.DONE]
+    failures = (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT)
+    left = [one for fate in failures for one in outcomes if one.fate is fate]
     if left:
         undone = [one.mutation.topic for one in left]
         wrong = (

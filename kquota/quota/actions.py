@@ -63,11 +63,10 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
     `change.delete` that were not set before. Raises the errors of `ClusterQuotas.alter`, and Unseen if the change was
     accepted but no read showed it.
     """
-    wanted = Filter.of(change.entity)
-    before = _limits(quotas, wanted, change.entity) if change.delete else {}
+    before = _limits(quotas, change.entity) if change.delete else {}
     quotas.alter([change])
     for _ in attempts:
-        if change.seen(_limits(quotas, wanted, change.entity)):
+        if change.seen(_limits(quotas, change.entity)):
             return tuple(key for key in change.delete if key not in before)
     raise Unseen(f"{change.entity}: the change was accepted, but the cluster does not show it yet")
 
@@ -90,9 +89,8 @@ def alter_credentials(principals: Principals, change: ScramChange, attempts: Ite
     )
 
 
-def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
-    found: Mapping[Entity, Limits] = quotas.describe(wanted)
-    return found.get(entity, {})
+def _limits(quotas: ClusterQuotas, entity: Entity) -> Limits:
+    return quotas.describe(Filter.of(entity)).get(entity, {})
 
 
 BATCH: Final = 1_000
