@@ -121,11 +121,10 @@ def carry_out(
 ) -> list[TopicOutcome]:
     """Send the mutations, repeat rejected ones, and return the outcome of every topic.
 
-    The work ends when every topic has a final result. It also ends if a request gets no answer or, without
-    `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
-    `default.api.timeout.ms`). If the last answer rejected topics,
-    or if kquota held topics back because of the quota, each remaining topic has a QuotaViolatedException. Source:
-    KIP-599. Kafka's Admin client also sends rejected topics again.
+    The work ends when every topic has a final result. It also ends if a request gets no answer or, without `retry`, at
+    the first rejection. No request is sent `seconds` or more after the start (Kafka's `default.api.timeout.ms`). If the
+    last answer rejected topics, or if kquota held topics back because of the quota, each remaining topic has a
+    QuotaViolatedException. Source: KIP-599. Kafka's Admin client also sends rejected topics again.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """

@@ -16,15 +16,12 @@ from kquota.terms import dotted
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
-    """Return the matching entities that have limits, in display order, each with its keys sorted."""
+    """Return the result of `ClusterQuotas.describe`, in display order, each entity with its keys sorted."""
     return _in_order(quotas.describe(wanted))
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order.
-
-    The limits leave out users without limits.
-    """
+    """Return the result of `Principals.users`, in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
