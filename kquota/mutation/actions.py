@@ -72,20 +72,20 @@ class MutationWork:
 
     def standing(self) -> list[TopicOutcome]:
         """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
-        flying = {one.topic for one in self.in_flight}
+        flying = {mutation.topic for mutation in self.in_flight}
         waiting = [
-            TopicOutcome(mutation=one, fate=Fate.UNKNOWN) if one.topic in flying else self._unsent(one)
-            for one in self.left
+            TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN) if mutation.topic in flying else self._unsent(mutation)
+            for mutation in self.left
         ]
         return [*self.outcomes.values(), *waiting]
 
-    def _unsent(self, one: Mutation) -> TopicOutcome:
+    def _unsent(self, mutation: Mutation) -> TopicOutcome:
         if not self.throttle_time_ms:
-            return TopicOutcome(mutation=one, fate=Fate.NOT_SENT)
+            return TopicOutcome(mutation=mutation, fate=Fate.NOT_SENT)
         error = QuotaViolatedException(
             self.throttle_time_ms, "the controller mutation quota of this principal has been exceeded"
         )
-        return TopicOutcome(mutation=one, fate=Fate.REJECTED, error=error)
+        return TopicOutcome(mutation=mutation, fate=Fate.REJECTED, error=error)
 
 
 OnWait: TypeAlias = Callable[[MutationWork, float], None]
@@ -104,7 +104,7 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Mutati
     meantime.
     """
     left = deque(mutations)
-    if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
+    if twice := sorted(name for name, count in Counter(mutation.topic for mutation in left).items() if count > 1):
         raise Refused(f"topic {twice[0]} is listed twice. Nothing was sent. List the topic once")
     return MutationWork(left=left, already=already)
 
@@ -131,7 +131,7 @@ def carry_out(
     topics.must_have_controller()
     give_up = clock.monotonic() + seconds
     while doing.left:
-        costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
+        costs = [mutation.mutations for mutation in islice(doing.left, MOST_ITEMS)]
         # Without `retry`, kquota does not wait for tokens, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         # A broker that treats kquota as an old client accepts everything, and then throttles kquota for the time that
@@ -167,14 +167,14 @@ def _sent(
     try:
         answer = topics.send(batch, min(MUTATION_TIMEOUT, max(1.0, give_up - clock.monotonic())))
     except Unreachable as error:
-        for one in batch:
+        for mutation in batch:
             doing.left.popleft()
-            doing.outcomes[one.topic] = TopicOutcome(mutation=one, fate=Fate.UNKNOWN, error=error)
+            doing.outcomes[mutation.topic] = TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=error)
         doing.in_flight, doing.throttle_time_ms = (), 0
         return False
     rejected = _take(doing, batch, answer)
     doing.muted = clock.monotonic() + answer.throttle_time_ms / 1_000
-    admitted = sum(one.mutations for one in batch if answer.outcomes[one.topic] is None)
+    admitted = sum(mutation.mutations for mutation in batch if answer.outcomes[mutation.topic] is None)
     doing.throttle_time_ms = max(1, answer.throttle_time_ms) if rejected else 0
     pace.answered(clock.monotonic(), admitted, doing.throttle_time_ms / 1_000 if rejected else None)
     return True
@@ -183,13 +183,13 @@ def _sent(
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
     """Record an answer, and return whether topics were rejected. These return to the head of `left`, in their order."""
     again = []
-    for one in batch:
+    for mutation in batch:
         doing.left.popleft()
-        failure = answer.outcomes[one.topic]
+        failure = answer.outcomes[mutation.topic]
         if failure is not None and failure.rejected:
-            again.append(one)
+            again.append(mutation)
         else:
-            doing.outcomes[one.topic] = _outcome(one, failure, doing.already)
+            doing.outcomes[mutation.topic] = _outcome(mutation, failure, doing.already)
     doing.left.extendleft(reversed(again))
     doing.in_flight = ()
     return bool(again)

@@ -143,7 +143,7 @@ def _results(
     if not seconds > 0:
         raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds. Nothing was sent")
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, on_wait=on_wait)
-    errors = {one.mutation.topic: _error(one) for one in outcomes}
+    errors = {outcome.mutation.topic: _error(outcome) for outcome in outcomes}
     results = {topic: errors[topic] for topic in asked}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
     if rejected:
@@ -151,9 +151,9 @@ def _results(
     return results
 
 
-def _error(one: TopicOutcome) -> KquotaError | None:
-    if one.fate is Fate.NOT_SENT:
+def _error(outcome: TopicOutcome) -> KquotaError | None:
+    if outcome.fate is Fate.NOT_SENT:
         return Unreachable(
-            f"topic {one.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
+            f"topic {outcome.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
         )
-    return one.error
+    return outcome.error

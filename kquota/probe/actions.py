@@ -93,11 +93,11 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     sealed = _sealed(configs, [topic.name for topic in there])
     doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
     outcomes = carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS)
-    done = [one.mutation.topic for one in outcomes if one.fate is Fate.DONE]
+    done = [outcome.mutation.topic for outcome in outcomes if outcome.fate is Fate.DONE]
     failures = (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT)
-    left = [one for fate in failures for one in outcomes if one.fate is fate]
+    left = [outcome for fate in failures for outcome in outcomes if outcome.fate is fate]
     if left:
-        undone = [one.mutation.topic for one in left]
+        undone = [outcome.mutation.topic for outcome in left]
         wrong = (
             f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
             f" ({left[0].error or left[0].fate.value}). The name of each topic contains an end time. After that "

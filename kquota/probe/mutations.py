@@ -69,15 +69,15 @@ def mutate(
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + load.longest - load.seconds
-    for one in _one_by_one(load, note):
+    for mutation in _one_by_one(load, note):
         while (now := clock.monotonic()) < give_up:
             on_progress(now - began)
-            answer = topics.send([one], MUTATION_TIMEOUT)
-            failure = answer.outcomes[one.topic]
+            answer = topics.send([mutation], MUTATION_TIMEOUT)
+            failure = answer.outcomes[mutation.topic]
             if failure is not None and not failure.rejected:
-                raise Refused(f"topic {one.topic}: {failure.reason}")
+                raise Refused(f"topic {mutation.topic}: {failure.reason}")
             if failure is None:
-                tally.admitted += one.mutations
+                tally.admitted += mutation.mutations
                 break
             if not tally.zeros:
                 give_up = clock.monotonic() + load.seconds
@@ -179,7 +179,7 @@ def _step(
     # Each mutation is sent at the start of its interval, so the measured time includes the interval of the last one.
     took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
     partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
-    wanted = {one.topic: partitions for one in todo}
+    wanted = {mutation.topic: partitions for mutation in todo}
     return Step(
         operation=operation,
         size=rung.size,
@@ -199,8 +199,8 @@ def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> floa
 
 def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
     answer = topics.send(batch, MUTATION_TIMEOUT)
-    for one in batch:
-        failure = answer.outcomes[one.topic]
+    for mutation in batch:
+        failure = answer.outcomes[mutation.topic]
         if failure is not None and failure.rejected:
             raise Refused(
                 "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
@@ -209,4 +209,4 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
                 " with a login without this quota",
             )
         if failure is not None:
-            raise Refused(f"topic {one.topic}: {failure.reason}")
+            raise Refused(f"topic {mutation.topic}: {failure.reason}")
