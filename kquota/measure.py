@@ -1,12 +1,12 @@
 """Parses and formats rates (bytes per second), sizes (bytes), times (seconds), percentages and counts. Adds amounts of
-which some may be unknown.
+which some may be unknown, and finds quantiles.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, NewType, TypeVar
@@ -256,6 +256,15 @@ def counted(value: int, noun: str) -> str:
 def agreeing(value: int, noun: str, one: str, many: str) -> str:
     """Return a count with its noun and verb: `1 copy has`, `2 copies have`."""
     return f"{counted(value, noun)} {one if value == 1 else many}"
+
+
+def nearest_rank(values: Collection[float], share: float) -> float:
+    """Return the lowest of the values such that at least `share` of them are not above it. There must be a value.
+
+    >>> nearest_rank([4.0, 1.0, 3.0, 2.0], 0.75)
+    3.0
+    """
+    return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 _Amount = TypeVar("_Amount", int, float)

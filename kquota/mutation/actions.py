@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from kquota.errors import KquotaError, QuotaViolatedException, Refused, Unreachable
 from kquota.mutation.pace import MOST_ITEMS, MutationPace, fitting
@@ -54,7 +54,7 @@ class MutationWork:
 
     left: deque[Mutation]
     """The topics without a final result, including those in `in_flight`."""
-    already: Collection[int] = ()
+    already: Collection[int]
     """The error codes that mean that there is nothing to do."""
     outcomes: dict[str, TopicOutcome] = field(default_factory=dict)
     """The final results by topic."""
@@ -72,20 +72,28 @@ class MutationWork:
 
     def standing(self) -> list[TopicOutcome]:
         """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
-        flying = {one.topic for one in self.in_flight}
+        flying = {mutation.topic for mutation in self.in_flight}
         waiting = [
-            TopicOutcome(mutation=one, fate=Fate.UNKNOWN) if one.topic in flying else self._unsent(one)
-            for one in self.left
+            TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN) if mutation.topic in flying else self._unsent(mutation)
+            for mutation in self.left
         ]
         return [*self.outcomes.values(), *waiting]
 
-    def _unsent(self, one: Mutation) -> TopicOutcome:
+    def _unsent(self, mutation: Mutation) -> TopicOutcome:
         if not self.throttle_time_ms:
-            return TopicOutcome(mutation=one, fate=Fate.NOT_SENT)
+            return TopicOutcome(mutation=mutation, fate=Fate.NOT_SENT)
         error = QuotaViolatedException(
             self.throttle_time_ms, "the controller mutation quota of this principal has been exceeded"
         )
-        return TopicOutcome(mutation=one, fate=Fate.REJECTED, error=error)
+        return TopicOutcome(mutation=mutation, fate=Fate.REJECTED, error=error)
+
+
+OnWait: TypeAlias = Callable[[MutationWork, float], None]
+"""A callback before each wait for the quota. It receives the progress and the seconds of the wait."""
+
+
+def unheard(*_: object) -> None:
+    """Ignore progress. This is the default callback."""
 
 
 def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> MutationWork:
@@ -96,7 +104,7 @@ def work(mutations: Iterable[Mutation], already: Collection[int] = ()) -> Mutati
     meantime.
     """
     left = deque(mutations)
-    if twice := sorted(name for name, count in Counter(one.topic for one in left).items() if count > 1):
+    if twice := sorted(name for name, count in Counter(mutation.topic for mutation in left).items() if count > 1):
         raise Refused(f"topic {twice[0]} is listed twice. Nothing was sent. List the topic once")
     return MutationWork(left=left, already=already)
 
@@ -109,22 +117,21 @@ def carry_out(
     *,
     seconds: float,
     retry: bool = True,
-    on_wait: Callable[[MutationWork, float], None] = lambda _doing, _wait: None,
+    on_wait: OnWait = unheard,
 ) -> list[TopicOutcome]:
     """Send the mutations, repeat rejected ones, and return the outcome of every topic.
 
-    The work ends when every topic has a final result. It also ends if a request gets no answer or, without
-    `retry`, at the first rejection. No request is sent `seconds` or more after the start (Kafka's
-    `default.api.timeout.ms`). `on_wait` receives `doing` and each wait, in seconds. If the last answer rejected topics,
-    or if kquota held topics back because of the quota, each remaining topic has a QuotaViolatedException. Source:
-    KIP-599. Kafka's Admin client also sends rejected topics again.
+    The work ends when every topic has a final result. It also ends if a request gets no answer or, without `retry`, at
+    the first rejection. No request is sent `seconds` or more after the start (Kafka's `default.api.timeout.ms`). If the
+    last answer rejected topics, or if kquota held topics back because of the quota, each remaining topic has a
+    QuotaViolatedException. Source: KIP-599. Kafka's Admin client also sends rejected topics again.
 
     Raises Unreachable, before anything is sent, if the cluster has no active controller.
     """
     topics.must_have_controller()
     give_up = clock.monotonic() + seconds
     while doing.left:
-        costs = [one.mutations for one in islice(doing.left, MOST_ITEMS)]
+        costs = [mutation.mutations for mutation in islice(doing.left, MOST_ITEMS)]
         # Without `retry`, kquota does not wait for tokens, because the caller wants to see the violation.
         wait = pace.wait(clock.monotonic(), costs) if retry else 0.0
         # A broker that treats kquota as an old client accepts everything, and then throttles kquota for the time that
@@ -160,32 +167,32 @@ def _sent(
     try:
         answer = topics.send(batch, min(MUTATION_TIMEOUT, max(1.0, give_up - clock.monotonic())))
     except Unreachable as error:
-        for one in batch:
+        for mutation in batch:
             doing.left.popleft()
-            doing.outcomes[one.topic] = TopicOutcome(mutation=one, fate=Fate.UNKNOWN, error=error)
+            doing.outcomes[mutation.topic] = TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=error)
         doing.in_flight, doing.throttle_time_ms = (), 0
         return False
-    _take(doing, batch, answer)
+    rejected = _take(doing, batch, answer)
     doing.muted = clock.monotonic() + answer.throttle_time_ms / 1_000
-    rejected = [one for one in batch if (f := answer.outcomes[one.topic]) is not None and f.rejected]
-    admitted = sum(one.mutations for one in batch if answer.outcomes[one.topic] is None)
+    admitted = sum(mutation.mutations for mutation in batch if answer.outcomes[mutation.topic] is None)
     doing.throttle_time_ms = max(1, answer.throttle_time_ms) if rejected else 0
     pace.answered(clock.monotonic(), admitted, doing.throttle_time_ms / 1_000 if rejected else None)
     return True
 
 
-def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> None:
-    """Record the answer to a batch. Rejected topics return to the head of the remaining topics, in the same order."""
+def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
+    """Record an answer, and return whether topics were rejected. These return to the head of `left`, in their order."""
     again = []
-    for one in batch:
+    for mutation in batch:
         doing.left.popleft()
-        failure = answer.outcomes[one.topic]
+        failure = answer.outcomes[mutation.topic]
         if failure is not None and failure.rejected:
-            again.append(one)
+            again.append(mutation)
         else:
-            doing.outcomes[one.topic] = _outcome(one, failure, doing.already)
+            doing.outcomes[mutation.topic] = _outcome(mutation, failure, doing.already)
     doing.left.extendleft(reversed(again))
     doing.in_flight = ()
+    return bool(again)
 
 
 def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[int]) -> TopicOutcome:
@@ -197,11 +204,3 @@ def _outcome(mutation: Mutation, failure: Failure | None, already: Collection[in
         # A controller on ZooKeeper answers `REQUEST_TIMED_OUT` for a topic that is being moved, and deletes it later.
         return TopicOutcome(mutation=mutation, fate=Fate.UNKNOWN, error=Unreachable(failure.reason))
     return TopicOutcome(mutation=mutation, fate=Fate.FAILED, error=Refused(failure.reason))
-
-
-def by_fate(outcomes: Iterable[TopicOutcome]) -> Mapping[Fate, list[TopicOutcome]]:
-    """Return the outcomes of each fate, in the given order. A fate without outcomes has an empty list."""
-    found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
-    for outcome in outcomes:
-        found[outcome.fate].append(outcome)
-    return found

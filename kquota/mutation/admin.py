@@ -5,12 +5,12 @@ the cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from kquota.errors import Invalid, KquotaError, QuotaViolatedException, Unreachable
-from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
+from kquota.mutation.actions import Fate, OnWait, TopicOutcome, carry_out, unheard, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MutationCluster
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
@@ -20,12 +20,6 @@ Results: TypeAlias = Mapping[str, KquotaError | None]
 error. It is Unreachable if the result is unknown or the topic was not sent. It is QuotaViolatedException if the quota
 still rejects the topic.
 """
-OnWait: TypeAlias = Callable[[MutationWork, float], None]
-"""A callback before each wait for the quota. It receives the progress and the seconds of the wait."""
-
-
-def _unheard(_doing: MutationWork, _seconds: float) -> None:
-    """Ignore waits. This is the default callback."""
 
 
 def create_topics(
@@ -35,7 +29,7 @@ def create_topics(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Create topics. Topics that the controller mutation quota rejects are sent again for up to `timeout` seconds.
 
@@ -50,7 +44,8 @@ def create_topics(
         with kquota.connect("localhost:9092") as cluster:
             results = create_topics(cluster, [Creation(topic="orders", partitions=12, replication_factor=3)])
     """
-    return _results(cluster, validate_only, with_partitions(cluster, creations), timeout, retry_quota_violated, on_wait)
+    found = with_partitions(cluster, creations)
+    return _results(cluster, found, timeout, on_wait, retry=retry_quota_violated, validate_only=validate_only)
 
 
 def create_partitions(
@@ -60,7 +55,7 @@ def create_partitions(
     timeout: float | None = None,
     retry_quota_violated: bool = True,
     validate_only: bool = False,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Add partitions until each topic has as many as `totals` says.
 
@@ -71,7 +66,7 @@ def create_partitions(
     """
     now = _partitions(cluster, totals)
     growths = [Growth(topic=topic, partitions=total, now=now.get(topic, 0)) for topic, total in totals.items()]
-    return _results(cluster, validate_only, growths, timeout, retry_quota_violated, on_wait)
+    return _results(cluster, growths, timeout, on_wait, retry=retry_quota_violated, validate_only=validate_only)
 
 
 def delete_topics(
@@ -80,7 +75,7 @@ def delete_topics(
     *,
     timeout: float | None = None,
     retry_quota_violated: bool = True,
-    on_wait: OnWait = _unheard,
+    on_wait: OnWait = unheard,
 ) -> Results:
     """Delete topics. Raises Invalid for a single name instead of a list.
 
@@ -96,10 +91,10 @@ def delete_topics(
     names = list(topics)
     now = _partitions(cluster, names)
     deletions = [Deletion(topic=topic, partitions=now.get(topic, 0)) for topic in names]
-    return _results(cluster, False, deletions, timeout, retry_quota_violated, on_wait)
+    return _results(cluster, deletions, timeout, on_wait, retry=retry_quota_violated, validate_only=False)
 
 
-def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool = False) -> MutationPace:
+def pace_of(cluster: MutationCluster, topics: int, *, validate_only: bool) -> MutationPace:
     """Return the pace for this number of topics. The pace uses the quota of this client, if the cluster reports one.
 
     For a single topic, and with `validate_only`, only rejections determine the pace. According to KIP-599, a request
@@ -133,11 +128,12 @@ def _partitions(cluster: MutationCluster, names: Iterable[str]) -> dict[str, int
 
 def _results(
     cluster: MutationCluster,
-    validate_only: bool,
     mutations: Iterable[Mutation],
     timeout: float | None,
-    retry: bool,
     on_wait: OnWait,
+    *,
+    retry: bool,
+    validate_only: bool,
 ) -> Results:
     doing = work(mutations)
     asked = [one.topic for one in doing.left]
@@ -147,7 +143,7 @@ def _results(
     if not seconds > 0:
         raise Invalid(f"timeout {seconds:g}: must be more than 0 seconds. Nothing was sent")
     outcomes = carry_out(topics, time, doing, pace, seconds=seconds, retry=retry, on_wait=on_wait)
-    errors = {one.mutation.topic: _error(one) for one in outcomes}
+    errors = {outcome.mutation.topic: _error(outcome) for outcome in outcomes}
     results = {topic: errors[topic] for topic in asked}
     rejected = [error for error in results.values() if isinstance(error, QuotaViolatedException)]
     if rejected:
@@ -155,9 +151,9 @@ def _results(
     return results
 
 
-def _error(one: TopicOutcome) -> KquotaError | None:
-    if one.fate is Fate.NOT_SENT:
+def _error(outcome: TopicOutcome) -> KquotaError | None:
+    if outcome.fate is Fate.NOT_SENT:
         return Unreachable(
-            f"topic {one.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
+            f"topic {outcome.mutation.topic}: not sent, because an earlier request got no answer or the timeout passed"
         )
-    return one.error
+    return outcome.error

@@ -15,13 +15,13 @@ from typing import Final
 
 from kquota.terms import SAMPLE_MS, SAMPLES
 
-_FIRST: Final = 1
+_FIRST_TOPICS: Final = 1
 """The number of topics in the first request. It is low, because the level of the bucket is unknown."""
 MOST_ITEMS: Final = 100
 """The maximum number of topics in one request."""
 _MOST_MUTATIONS: Final = 2_000
-"""The maximum number of mutations in one request for several topics. The reason is the limit of a KRaft controller: it
-writes at most 10,000 records for a request.
+"""The maximum number of mutations in one request for several topics, because a KRaft controller writes at most 10,000
+records for a request.
 """
 _PERIOD: Final = 1.0
 """The time of a topic is the number of its mutations divided by the rate. If the time of the next topic is less than
@@ -34,7 +34,7 @@ BURST_SECONDS: Final = SAMPLES * SAMPLE_MS / 1_000
 """
 HAIR: Final = 0.002
 """kquota adds this many seconds to a throttle time, because a rounded-down time ends too early."""
-_DARE: Final = 1.1
+_RATE_RISE: Final = 1.1
 """The factor by which a learned rate rises after each fully accepted request, once more than `_trust` requests in a row
 were fully accepted.
 """
@@ -46,13 +46,13 @@ _SLOWEST: Final = 1e-9
 """The lowest quota with which kquota calculates, in mutations per second: one mutation in 30 years. A lower quota
 counts as this value, so that every calculated time is finite.
 """
-_SAME: Final = 0.9
+_NOT_FALLEN: Final = 0.9
 """A measured rate above this fraction of the learned rate has not fallen."""
 _ALONE: Final = 0.8
 """A client that gets at least this fraction of the quota is considered alone. The rest can be lost to rounded waits and
 to response times.
 """
-_PACED: Final = 0.95
+_ALONE_AT_QUOTA: Final = 0.95
 """Like `_ALONE`, for a client that knows the quota and is not known to share the bucket. This client keeps to the rate,
 so a rejection points to other clients.
 """
@@ -68,21 +68,21 @@ _MOST_BEHIND: Final = 0.5
 """The maximum of the mean wait from `_BEHIND`, as a fraction of the time in which a bucket fills. Longer waits would
 lose tokens, because a full bucket gets no new tokens.
 """
-_FAR: Final = 2
+_LEAST_TURN: Final = 2
 """Clients take turns only if a topic takes at least this many times as long as a request. Otherwise the answers do not
 show which client was first.
 """
-_MANY: Final = 6
+_MOST_TURNS: Final = 6
 """A client takes turns only if its `_BEHIND` wait is less than the time of this many topics. A client with a longer
 wait has a large share and requests many topics at once, so it waits for a random time instead.
 """
-_LATEST: Final = 0.9
+_LAST_PLACE: Final = 0.9
 """The place of a client that had the whole bucket, as a fraction of the time of one topic. Other clients have earlier
 places. Each client waits for its place before it sends.
 """
-_LEAST: Final = 0.0025
+_LEAST_SHARE: Final = 0.0025
 """A share of the bucket below this value counts as this value. This limits how many topics a client lets go first."""
-_RECENT: Final = 0.2
+_LAST_WEIGHT: Final = 0.2
 """The weight of the last request in the mean duration of a request."""
 _WAIT_AT_UNKNOWN_RATE: Final = 0.05
 """The mean wait in seconds of a client that has already used tokens, while the rate is unknown. It separates clients
@@ -114,8 +114,8 @@ class MutationPace:
     """The pace of mutations. Times are in seconds.
 
     Clients that share a bucket cannot see each other. They take turns under three conditions: they know the rate of the
-    bucket, answers are fast enough to show their order, and their shares are not too large (`_MANY`). A turn lasts as
-    long as the rate needs for one topic. A client that recently had more of the bucket sends later in the turn.
+    bucket, answers are fast enough to show their order, and their shares are not too large (`_MOST_TURNS`). One turn is
+    the time that the rate needs for one topic. A client that recently had more of the bucket sends later in the turn.
 
     Otherwise, each client waits for a random time. The time is longer for a client that recently had more of the
     bucket.
@@ -142,7 +142,7 @@ class MutationPace:
     _prices: int = field(init=False, default=0)
     # `_allowed` is the maximum number of topics in a request. `_trust` is the number of accepted requests after which a
     # learned rate rises.
-    _allowed: int = field(init=False, default=_FIRST)
+    _allowed: int = field(init=False, default=_FIRST_TOPICS)
     _trust: int = field(init=False, default=_TRUST)
     # `_shared` is True if other clients share the bucket. `_ours` counts this client's recent mutations, in `_span`
     # seconds.
@@ -207,14 +207,14 @@ class MutationPace:
         """
         self._spent += admitted
         took = now - self._asked
-        self._request += _RECENT * (took - self._request) if self._request else took
+        self._request += _LAST_WEIGHT * (took - self._request) if self._request else took
         if throttle is None:
             self._allowed = min(MOST_ITEMS, self._allowed + 1)
             self._unrejected += 1
             if self.quota is None and self._rate is not None and self._unrejected > self._trust:
                 # Raise the rate, because it is too low if other clients have stopped. A rejection corrects a rate that
                 # is too high.
-                self._rate *= _DARE
+                self._rate *= _RATE_RISE
             if self._zero is None and self.quota is not None:
                 # Without a rejection, the assumption of a full bucket still holds.
                 self._zero = now - self.burst_seconds
@@ -241,7 +241,7 @@ class MutationPace:
     def _learn(self, seconds: float) -> None:
         """Update the rate from two moments at 0 tokens, `seconds` apart, and the mutations between them."""
         rate_seen = self._spent / seconds
-        if self._learned and self._unrejected > self._trust and rate_seen > _SAME * self._learned:
+        if self._learned and self._unrejected > self._trust and rate_seen > _NOT_FALLEN * self._learned:
             self._trust *= 2
         # Other clients may have used some tokens, so the quota's rate is at least `rate_seen`.
         self._learned = max(self._learned, rate_seen)
@@ -249,7 +249,7 @@ class MutationPace:
         recent = _MEMORY * (1 - kept)
         self._ours, self._span = self._ours * kept + rate_seen * recent, self._span * kept + recent
         rate = self._whole_rate
-        if rate is None or rate_seen < (_ALONE if self._shared or self.quota is None else _PACED) * rate:
+        if rate is None or rate_seen < (_ALONE if self._shared or self.quota is None else _ALONE_AT_QUOTA) * rate:
             self._shared = True
         elif self._span >= _MEMORY / 2 and self._ours >= _ALONE * rate * self._span:
             self._shared = False
@@ -276,7 +276,7 @@ class MutationPace:
         if self.quota is None:
             return False
         time = mutations / self.quota
-        return time >= _FAR * self._request and behind < _MANY * time
+        return time >= _LEAST_TURN * self._request and behind < _MOST_TURNS * time
 
     def _turn(self, now: float, mutations: int) -> float:
         """Return when to send, in seconds after `_zero`: the next moment of 0 tokens, plus the wait for a turn.
@@ -290,8 +290,8 @@ class MutationPace:
         share, time = self._share(now, self.quota), mutations / self.quota
         let_go = 0
         if share and time <= self.burst_seconds:
-            let_go = math.floor(self.draw.random() / math.sqrt(max(_LEAST, share)))
-        place = _LATEST * math.sqrt(share) * (0.95 + 0.1 * self.draw.random())
+            let_go = math.floor(self.draw.random() / math.sqrt(max(_LEAST_SHARE, share)))
+        place = _LAST_PLACE * math.sqrt(share) * (0.95 + 0.1 * self.draw.random())
         return self._spent / self.quota + let_go * time + place * min(time, self.burst_seconds)
 
     def _share(self, now: float, rate: float) -> float:

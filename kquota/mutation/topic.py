@@ -57,7 +57,7 @@ class Topic:
         return self.partitions[0].replication_factor if self.partitions else 0
 
 
-Assignment = Mapping[int, tuple[BrokerId, ...]]
+Assignment = Mapping[int, Brokers]
 """The replicas of each partition, the preferred leader first."""
 
 

@@ -26,9 +26,6 @@ TURNOVER_SECONDS: Final = 1.6
 """A move loses up to this many seconds while the second quota window replaces the first, because the first one began
 with a burst.
 """
-AT_ONCE_SECONDS: Final = 1.0
-"""A throttle lets the bytes of this many seconds pass at once, because Kafka counts the first sample as a full second.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +46,9 @@ class Enforcement:
     """`replica.fetch.response.max.bytes`."""
     of_brokers: bool = False
     """True if brokers reported the settings. Otherwise, the settings are Kafka's defaults."""
-    at_once: float = AT_ONCE_SECONDS
-    """The size of the first burst, in seconds of the throttle rate. If there was no throttled traffic before the move,
-    throttle x `at_once` bytes pass without a delay.
+    at_once: float = 1.0
+    """The size of the first burst, in seconds of the throttle rate. Without throttled traffic before the move, it is a
+    second, because Kafka counts the first sample as a full second.
     """
     throttled: bool = False
     """True if a broker already has a replication throttle. Up to a whole window of unused quota then passes at once."""

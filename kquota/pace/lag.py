@@ -27,14 +27,14 @@ found after about two minutes, because the bounds of its lag become less importa
 """
 LEAST_RECORDS: Final = 100
 """Growth by fewer records does not count."""
-MORE: Final = 1.1
+FASTER: Final = 1.1
 """Growth does not count if records arrive at more than this multiple of the rate with which the group has kept up."""
-LATE: Final = 1.5
+LATE_FACTOR: Final = 1.5
 LEAST_LATE_SECONDS: Final = 22.0
-"""A commit is late if the time since the previous commit is more than `LEAST_LATE_SECONDS` and more than `LATE` times
-the time between the two previous commits. If the last reading is more than `READ_SECONDS` ago, `LEAST_LATE_SECONDS`
-becomes longer in proportion. The group has then paused and catches up, so its lag is not compared with the lag from
-before the pause.
+"""A commit is late if the time since the previous commit is more than `LEAST_LATE_SECONDS` and more than `LATE_FACTOR`
+times the time between the two previous commits. If the last reading is more than `READ_SECONDS` ago,
+`LEAST_LATE_SECONDS` becomes longer in proportion. The group has then paused and catches up, so its lag is not compared
+with the lag from before the pause.
 """
 
 
@@ -172,12 +172,12 @@ class GroupLags:
             grown = course is not None and course.has_grown
             before = kept.get(group, _Kept())
             if course is not None and grown and course.still_grows:
-                if max(course.rate, course.latest_rate) <= MORE * before.rate:
+                if max(course.rate, course.latest_rate) <= FASTER * before.rate:
                     growing.append(GrowingLag(group=group, records=course.least, seconds=course.seconds))
                     if lowest:
                         kept[group] = _Kept(certain=True)
             elif course is not None and course.keeps_up:
-                kept[group] = _Kept(max(course.rate, before.rate if before.certain else 0.0), True)
+                kept[group] = _Kept(max(course.rate, before.rate if before.certain else 0.0), certain=True)
             elif lowest and not grown and not before.certain:
                 kept[group] = _Kept(max(before.rate, _written(known, now, reading.at)))
         state = GroupLags(
@@ -196,7 +196,7 @@ def _after(was: _GroupPartition | None, now: GroupOffsets, at: float, late: floa
     if now.committed == was.offsets.committed:
         return was._replace(at=at, offsets=now, commits=commits)
     rhythm = at - was.commits[-1].at if was.commits else 0.0
-    if rhythm > max(LEAST_LATE_SECONDS, late, LATE * was.rhythm):
+    if rhythm > max(LEAST_LATE_SECONDS, late, LATE_FACTOR * was.rhythm):
         commits = ()
     found = _Commit(at, max(0, was.offsets.end - now.committed), max(0, now.end - now.committed), now.end)
     return _GroupPartition(at, now, (*commits, found), rhythm)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kquota.measure import whole_number
 from kquota.pace.enforcement import AS_SHIPPED, Enforcement
-from kquota.terms import LONG_MAX
+from kquota.terms import LOG_DIR_RATE, LONG_MAX
 
 LOG_DIR_START_SECONDS: Final = 2.0
 """The seconds to create the new logs, finish the last fetch and replace the old logs. No controller is involved."""
@@ -86,9 +86,9 @@ class LogDirPace:
         )
 
 
-def log_dir_throttle(settings: Mapping[str, str | None], key: str) -> int | None:
-    """Return the throttle that `key` sets in a broker's configs, in bytes per second. None if unlimited or unknown."""
-    rate = whole_number(settings.get(key))
+def log_dir_throttle(settings: Mapping[str, str | None]) -> int | None:
+    """Return the throttle in a broker's configs, in bytes per second. None if it is unlimited or unknown."""
+    rate = whole_number(settings.get(LOG_DIR_RATE))
     return None if rate is None or rate >= LONG_MAX else rate
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -138,17 +138,14 @@ def learned(past: Sequence[PastMove]) -> ErrorBand | None:
     """
     if len(past) < ENOUGH:
         return None
-    low, high = (
-        _bound((math.log(seconds / move.expected) for seconds, move in zip(times, past, strict=True)), side)
-        for times, side in (([move.at_least for move in past], -1), ([move.at_most for move in past], 1))
-    )
+    low = _bound([math.log(move.at_least / move.expected) for move in past], -1)
+    high = _bound([math.log(move.at_most / move.expected) for move in past], 1)
     return ErrorBand(low=min(1.0, math.exp(low)), high=max(1.0, math.exp(high)), moves=len(past))
 
 
-def _bound(errors: Iterable[float], side: int) -> float:
-    found = list(errors)
-    count, middle = len(found), statistics.median(found)
-    deviation = statistics.median(abs(error - middle) for error in found)
+def _bound(errors: Sequence[float], side: int) -> float:
+    count, middle = len(errors), statistics.median(errors)
+    deviation = statistics.median(abs(error - middle) for error in errors)
     # On average, the deviation of a few values is too small, so it is enlarged: by a half for five values.
     spread = max(_LEAST_SPREAD, _OF_NORMAL * deviation * count / (count - 1.7))
     return middle + side * _quantile(count - 1) * spread * math.sqrt(1 + 1 / count)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, nearest_rank
 from kquota.pace.enforcement import AS_SHIPPED
 from kquota.pace.lag import SHOWN_SECONDS, GroupLags, GrowingLag, OffsetsReading
 from kquota.pace.reported import BrokerTimes, HighTime, ReportedBaseline, limit_of
@@ -243,9 +243,6 @@ class Protection:
         return ByteRate(max(self.low, min(self.high, int(rate))))
 
     def _measured(self, window: ClientWindow) -> tuple[Protection, ProtectionStep]:
-        """Measure the baselines under the lowest throttle. The measurement starts again if partitions lose in-sync
-        replicas, or if a baseline is unknown at its end.
-        """
         step = ProtectionStep(rate=self.low, pressure=Pressure.MEASURING, shrunk=window.shrunk)
         if self.rate != self.low or window.shrunk:
             return replace(self, rate=self.low, samples=(), at_lowest=0.0), step
@@ -307,10 +304,6 @@ class Protection:
         return limit_of(self.baseline.get(broker, max(self.baseline.values())))
 
     def _harmed(self, state: Protection, worst: ProtectionStep, seconds: float) -> tuple[Protection, ProtectionStep]:
-        """Decrease the throttle, unless it is the lowest, slow windows are rare, or the last decrease has not taken
-        effect yet. If writes stay slow under the lowest throttle, the load of the clients has changed, so without
-        `max_latency` the baseline is measured again.
-        """
         slow = worst.pressure is Pressure.SLOW and not math.isinf(worst.latency or 0.0)
         rare = slow and state.since_slow > self.settling and state.debt <= FORGIVEN_DEBT
         since = state.since_decrease
@@ -322,6 +315,7 @@ class Protection:
         if self.rate > self.low:
             return state._decreased(worst)
         if slow and self.max_latency is None and since > self.settling:
+            # The load of the clients has changed, so the baseline is measured again.
             return replace(state, calm=0.0, baseline={}, samples=(), at_lowest=self.settling), worst
         return replace(state, calm=0.0), worst
 
@@ -359,12 +353,9 @@ class Protection:
         return state, replace(worst, rate=rate)
 
 
-def quantile(latencies: Collection[float], share: float = QUANTILE) -> float | None:
-    """Return a quantile of the latencies, or None if there are fewer than `LEAST_SAMPLES`."""
-    if len(latencies) < LEAST_SAMPLES:
-        return None
-    ordered = sorted(latencies)
-    return ordered[math.ceil(share * len(ordered)) - 1]
+def quantile(latencies: Collection[float]) -> float | None:
+    """Return the `QUANTILE` of the latencies, or None if there are fewer than `LEAST_SAMPLES`."""
+    return None if len(latencies) < LEAST_SAMPLES else nearest_rank(latencies, QUANTILE)
 
 
 def usual(windows: Collection[Collection[float]]) -> float | None:
@@ -372,5 +363,5 @@ def usual(windows: Collection[Collection[float]]) -> float | None:
 
     Windows with too few writes do not count. Return None if no window is left.
     """
-    found = sorted(latency for one in windows if (latency := quantile(one)) is not None)
-    return found[math.ceil(BASELINE_QUANTILE * len(found)) - 1] if found else None
+    found = [latency for one in windows if (latency := quantile(one)) is not None]
+    return nearest_rank(found, BASELINE_QUANTILE) if found else None

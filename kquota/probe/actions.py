@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from kquota.errors import Incomplete, NextStep, Refused, Unknown
 from kquota.measure import agreeing, counted
-from kquota.mutation.actions import Fate, by_fate, carry_out, work
+from kquota.mutation.actions import Fate, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import MISSING, MonotonicClock, Topics
 from kquota.mutation.topic import Assignment, Creation, Deletion, Topic
@@ -39,14 +39,13 @@ def found(topics: Topics, configs: Configs, now: datetime) -> Found:
 
     Raises Unreachable if the cluster does not answer, and Refused if it does not allow kquota to read configs.
     """
-    named = [topic for topic in topics.topics(None) if scratch.ends(topic.name) is not None]
-    sealed = _sealed(configs, [topic.name for topic in named])
-    ours = [topic for topic in named if topic.name in sealed]
-    over = tuple(topic for topic in ours if _over(topic.name, now))
+    named = [(topic, ends) for topic in topics.topics(None) if (ends := scratch.ends(topic.name)) is not None]
+    sealed = _sealed(configs, [topic.name for topic, _ in named])
+    ours = [(topic, ends) for topic, ends in named if topic.name in sealed]
     return Found(
-        over=over,
-        running=tuple(topic for topic in ours if topic not in over),
-        foreign=tuple(topic.name for topic in named if topic not in ours),
+        over=tuple(topic for topic, ends in ours if ends < now),
+        running=tuple(topic for topic, ends in ours if ends >= now),
+        foreign=tuple(topic.name for topic, _ in named if topic.name not in sealed),
     )
 
 
@@ -57,22 +56,13 @@ def create(topics: Topics, clock: MonotonicClock, sight: Sight, topic: str, assi
     `SECONDS`. Raises Unknown if the creation is not confirmed, or if a broker does not show the topic in time. Raises
     Unreachable without an active controller.
     """
-    made(topics, clock, [Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))])
+    creation = Creation(topic=topic, assignment=assignment, configs=scratch.configs(topic))
+    (outcome,) = carry_out(topics, clock, work([creation]), MutationPace(quota=None), seconds=SECONDS)
+    if outcome.fate is Fate.UNKNOWN:
+        raise Unknown(f"topic {topic}: it is unknown whether the topic was created ({outcome.error})")
+    if outcome.fate is not Fate.DONE:
+        raise Refused(f"topic {topic} could not be created: {outcome.error or outcome.fate.value}")
     until_seen(clock, sight, {topic: len(assignment)}, SECONDS)
-
-
-def made(topics: Topics, clock: MonotonicClock, creations: Sequence[Creation]) -> None:
-    """Create the topics. While a mutation quota rejects topics, wait and try again.
-
-    Raises Refused if the cluster does not allow a topic, or if the quota still rejects one after `SECONDS`. Raises
-    Unknown if it is unknown whether a topic was created, and Unreachable without an active controller.
-    """
-    outcomes = carry_out(topics, clock, work(creations), MutationPace(quota=None), seconds=SECONDS)
-    for one in outcomes:
-        if one.fate is Fate.UNKNOWN:
-            raise Unknown(f"topic {one.mutation.topic}: it is unknown whether the topic was created ({one.error})")
-        if one.fate is not Fate.DONE:
-            raise Refused(f"topic {one.mutation.topic} could not be created: {one.error or one.fate.value}")
 
 
 def until_seen(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int], seconds: float) -> float:
@@ -102,11 +92,12 @@ def remove(topics: Topics, configs: Configs, clock: MonotonicClock, names: Colle
     there = topics.topics(names)
     sealed = _sealed(configs, [topic.name for topic in there])
     doomed = [Deletion(topic=t.name, partitions=len(t.partitions)) for t in there if t.name in sealed]
-    outcomes = by_fate(carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS))
-    done = [one.mutation.topic for one in outcomes[Fate.DONE]]
-    left = [one for fate in (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT) for one in outcomes[fate]]
+    outcomes = carry_out(topics, clock, work(doomed, (MISSING,)), MutationPace(quota=None), seconds=SECONDS)
+    done = [outcome.mutation.topic for outcome in outcomes if outcome.fate is Fate.DONE]
+    failures = (Fate.REJECTED, Fate.FAILED, Fate.UNKNOWN, Fate.NOT_SENT)
+    left = [outcome for fate in failures for outcome in outcomes if outcome.fate is fate]
     if left:
-        undone = [one.mutation.topic for one in left]
+        undone = [outcome.mutation.topic for outcome in left]
         wrong = (
             f"{counted(len(undone), 'topic')} not removed: {', '.join(undone[:5])}{' …' * (len(undone) > 5)}"
             f" ({left[0].error or left[0].fate.value}). The name of each topic contains an end time. After that "
@@ -123,8 +114,3 @@ def _sealed(configs: Configs, names: Iterable[str]) -> frozenset[str]:
         for resource, entries in described.items()
         if scratch.ours(str(resource.name), {entry.key: entry.value for entry in entries if entry.dynamic})
     )
-
-
-def _over(topic: str, now: datetime) -> bool:
-    ends = scratch.ends(topic)
-    return ends is not None and ends < now

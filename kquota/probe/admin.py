@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kquota.mutation.actions import unheard
 from kquota.probe import ladder, preparation, run, verdict
 from kquota.probe.ladder import MOST_PARTITIONS, Limit, Step
 from kquota.probe.load import MOST_BYTES, Kind
@@ -48,7 +49,7 @@ def probe(
     seconds: float | None = None,
     brokers: Sequence[BrokerId] | None = None,
     most_bytes: int = MOST_BYTES,
-    on_progress: Callable[[float], None] = run.unheard,
+    on_progress: Callable[[float], None] = unheard,
 ) -> Result:
     """Run a real client on scratch topics, and measure its rate.
 
@@ -111,7 +112,7 @@ def find_limit(
     user: str | None = None,
     seconds: float | None = None,
     most_partitions: int = MOST_PARTITIONS,
-    on_step: Callable[[Step], None] = run.unheard,
+    on_step: Callable[[Step], None] = unheard,
 ) -> Limit:
     """Find the mutation rate that the controller sustains, and suggest a quota: KIP-599's "How to define the quota".
 

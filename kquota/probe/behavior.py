@@ -63,7 +63,6 @@ class BehaviorRecord:
 
     requests: int = 0
     unread: int = 0
-    """The number of responses whose throttle time could not be read."""
     _throttles: list[int] = field(default_factory=list)
     _waits: list[float] = field(default_factory=list)
     _judged: int = 0

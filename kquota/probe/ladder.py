@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -141,38 +141,10 @@ class Held:
     stopped: Step | None
 
 
-def held(steps: Iterable[Step]) -> tuple[Held, ...]:
-    """Return one result for each size, in the order of the steps."""
-    found: dict[int, list[Step]] = {}
-    for step in steps:
-        found.setdefault(step.size, []).append(step)
-    return tuple(_held(size, of_size) for size, of_size in found.items())
-
-
 def _held(size: int, steps: Sequence[Step]) -> Held:
     stopped = next((step for step in steps if step.why_not is not None), None)
     good = [step.rate for step in steps if stopped is None or step.rate < stopped.rate]
     return Held(size=size, rate=max(good, default=None), stopped=stopped)
-
-
-def suggested(found: Sequence[Held]) -> float | None:
-    """Return the `controller_mutation_rate` for all clients together, or None if there is no suggestion.
-
-    The result is the lowest rate in `found`, less a reserve, rounded down to two significant figures. It is None if
-    for any size not even the lowest rung held, or if nothing was measured.
-    """
-    rates = [one.rate for one in found]
-    if not rates or None in rates:
-        return None
-    return _two_figures(SPARE * min(rate for rate in rates if rate is not None))
-
-
-def divided(rate: float, tenants: int, overcommit: float) -> float:
-    """Return each tenant's part of a rate: `rate` x `overcommit` / `tenants`, rounded down to two significant figures.
-
-    KIP-599 recommends overcommitting, because the tenants do not all work at the same time.
-    """
-    return _two_figures(rate * overcommit / tenants)
 
 
 def must_divide(tenants: int, overcommit: float) -> None:
@@ -195,18 +167,29 @@ class Limit:
 
     @property
     def held(self) -> tuple[Held, ...]:
-        """For each size of topic, the highest rate that held."""
-        return held(self.steps)
+        """One result for each size of topic, in the order of the steps."""
+        sizes = dict.fromkeys(step.size for step in self.steps)
+        return tuple(_held(size, [step for step in self.steps if step.size == size]) for size in sizes)
 
     @property
     def suggested(self) -> float | None:
-        """A `controller_mutation_rate` for all clients together. None if there is no suggestion."""
-        return suggested(self.held)
+        """A `controller_mutation_rate` for all clients together: the lowest rate in `held`, less a reserve, rounded
+        down to two significant figures. None if for any size not even the lowest rung held, or if nothing was measured.
+        """
+        rates = [one.rate for one in self.held]
+        if not rates or None in rates:
+            return None
+        return _two_figures(SPARE * min(rate for rate in rates if rate is not None))
 
     @property
     def suggested_per_tenant(self) -> float | None:
-        """A `controller_mutation_rate` for each tenant. None if there is no suggestion."""
-        return None if self.suggested is None else divided(self.suggested, self.tenants, self.overcommit)
+        """A `controller_mutation_rate` for each tenant: `suggested` x `overcommit` / `tenants`, also rounded down. None
+        without a suggestion.
+
+        KIP-599 recommends overcommitting, because the tenants do not all work at the same time.
+        """
+        rate = self.suggested
+        return None if rate is None else _two_figures(rate * self.overcommit / self.tenants)
 
 
 def _two_figures(rate: float) -> float:
@@ -218,8 +201,3 @@ def _two_figures(rate: float) -> float:
     step = Decimal(1).scaleb(Decimal(rate).adjusted() - 1)
     # Add a billionth, because 0.8 x 0.35 is 0.27999999999999997 in floating point, and must not round down to 0.27.
     return float((Decimal(rate * (1 + 1e-9)) // step) * step)
-
-
-def percentile(values: Sequence[float], share: float = 0.95) -> float:
-    """Return the nearest-rank percentile: at least `share` of the values are not above the result. 0 without values."""
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else 0.0

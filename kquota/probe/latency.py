@@ -114,7 +114,6 @@ class LatencyProbe:
         return by_broker
 
     def _open(self) -> None:
-        """Create a new topic, write to it, and then remove the previous topics."""
         now, old = self._clock.now(), list(self._made)
         topic = scratch.name(now, LASTING.total_seconds(), secrets.token_hex(4))
         self._made.append(topic)

@@ -152,7 +152,7 @@ def seconds(given: float | None, otherwise: float) -> float:
     return found
 
 
-def whole(seconds: float, warm: float) -> float:
+def whole_windows(seconds: float, warm: float) -> float:
     """Round the seconds up to whole windows of the quota with this `warm` time. Return them unchanged if the result
     would exceed `MOST_SECONDS`.
 
@@ -164,7 +164,7 @@ def whole(seconds: float, warm: float) -> float:
     return rounded if rounded <= MOST_SECONDS else seconds
 
 
-def pushing(limit: float | None, brokers: int) -> float:
+def read_rate(limit: float | None, brokers: int) -> float:
     """Return the rate to read from each broker, in bytes per second: more than `limit`, the quota on each broker, but
     at most `MOST_RATE` over all brokers.
 
@@ -182,7 +182,7 @@ def connections(limit: float | None) -> int:
     return 1 if limit is None else min(_MOST_CONNECTIONS, math.floor(limit / _PERCENT_A_CONNECTION) + 1)
 
 
-def mutating(limit: float | None) -> float:
+def mutation_rate(limit: float | None) -> float:
     """Return the mutations per second to request: more than the quota, so that the controller rejects some of them.
 
     Without a quota, it is `UNLIMITED_MUTATIONS`.

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from kquota.errors import Parameter, Refused, Unknown
+from kquota.measure import nearest_rank
 from kquota.mutation.actions import MUTATION_TIMEOUT
 from kquota.mutation.pace import HAIR, MOST_ITEMS
 from kquota.mutation.port import MonotonicClock, Topics
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
 from kquota.probe import scratch
 from kquota.probe.actions import until_seen
-from kquota.probe.ladder import LAG, LadderRung, Operation, Step, percentile
+from kquota.probe.ladder import LAG, LadderRung, Operation, Step
 from kquota.probe.load import Load
 from kquota.probe.port import Sight
 from kquota.probe.verdict import Reading, throttles
@@ -68,15 +69,15 @@ def mutate(
     """
     began = clock.monotonic()
     tally, give_up = Tally(), began + load.longest - load.seconds
-    for one in _one_by_one(load, note):
+    for mutation in _one_by_one(load, note):
         while (now := clock.monotonic()) < give_up:
             on_progress(now - began)
-            answer = topics.send([one], MUTATION_TIMEOUT)
-            failure = answer.outcomes[one.topic]
+            answer = topics.send([mutation], MUTATION_TIMEOUT)
+            failure = answer.outcomes[mutation.topic]
             if failure is not None and not failure.rejected:
-                raise Refused(f"topic {one.topic}: {failure.reason}")
+                raise Refused(f"topic {mutation.topic}: {failure.reason}")
             if failure is None:
-                tally.admitted += one.mutations
+                tally.admitted += mutation.mutations
                 break
             if not tally.zeros:
                 give_up = clock.monotonic() + load.seconds
@@ -128,14 +129,8 @@ def climb(
         names = list(islice(scratch_names, rung.topics))
         good = True
         for operation in Operation:
-            step = _step(
-                topics,
-                sight,
-                clock,
-                rung,
-                operation,
-                [_mutation(operation, rung, t, replication_factor) for t in names],
-            )
+            todo = [_mutation(operation, rung, topic, replication_factor) for topic in names]
+            step = _step(topics, sight, clock, rung, operation, todo)
             good = good and step.why_not is None
             yield step
             if step.lag >= _PATIENCE:
@@ -184,13 +179,13 @@ def _step(
     # Each mutation is sent at the start of its interval, so the measured time includes the interval of the last one.
     took = max(clock.monotonic() - began, len(todo) * each / rung.rate)
     partitions = {Operation.CREATE: rung.size, Operation.GROW: 2 * rung.size, Operation.DELETE: 0}[operation]
-    wanted = {one.topic: partitions for one in todo}
+    wanted = {mutation.topic: partitions for mutation in todo}
     return Step(
         operation=operation,
         size=rung.size,
         rate=float(rung.rate),
         reached=len(todo) * each / took,
-        latency=percentile(latencies),
+        latency=nearest_rank(latencies, 0.95),
         lag=_lag(clock, sight, wanted),
     )
 
@@ -204,8 +199,8 @@ def _lag(clock: MonotonicClock, sight: Sight, wanted: Mapping[str, int]) -> floa
 
 def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
     answer = topics.send(batch, MUTATION_TIMEOUT)
-    for one in batch:
-        failure = answer.outcomes[one.topic]
+    for mutation in batch:
+        failure = answer.outcomes[mutation.topic]
         if failure is not None and failure.rejected:
             raise Refused(
                 "a controller mutation quota rejects this client, so a probe would only measure this quota. Remove the "
@@ -214,4 +209,4 @@ def _must_be_done(topics: Topics, batch: Sequence[Mutation]) -> None:
                 " with a login without this quota",
             )
         if failure is not None:
-            raise Refused(f"topic {one.topic}: {failure.reason}")
+            raise Refused(f"topic {mutation.topic}: {failure.reason}")

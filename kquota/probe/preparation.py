@@ -68,12 +68,12 @@ def prepared(
     warm = load.warm(_window(kind, explained))
     lasts = load.seconds(seconds, warm)
     if kind in load.BYTES:
-        lasts = load.whole(lasts, warm)
+        lasts = load.whole_windows(lasts, warm)
     each = {
         Kind.PRODUCE: (rate or 0.0) / len(where),
-        Kind.CONSUME: load.pushing(limit, len(where)),
+        Kind.CONSUME: load.read_rate(limit, len(where)),
         Kind.REQUESTS: load.connections(limit),
-        Kind.CREATE_TOPICS: load.mutating(limit),
+        Kind.CREATE_TOPICS: load.mutation_rate(limit),
     }[kind]
     found = load.bounded(
         Load(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from kquota.errors import KquotaError
+from kquota.mutation.actions import unheard
 from kquota.probe import actions, scratch
 from kquota.probe.actions import Found
 from kquota.probe.ladder import Ladder, Step
@@ -68,10 +69,6 @@ def _names(base: str, made: list[str]) -> Iterator[str]:
     while True:
         made.append(f"{base}-{len(made)}")
         yield made[-1]
-
-
-def unheard(*_: object) -> None:
-    """Ignore progress. This is the default callback."""
 
 
 def _raised(error: KquotaError) -> None:

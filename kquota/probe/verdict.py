@@ -16,9 +16,9 @@ from kquota.terms import BrokerId
 class ThrottleCounts:
     """How often and for how long a broker asked this client to wait (`throttle_time_ms`, KIP-219)."""
 
-    count: int = 0
-    longest_ms: int = 0
-    total_ms: int = 0
+    count: int
+    longest_ms: int
+    total_ms: int
 
     @property
     def mean_ms(self) -> float | None:
@@ -119,15 +119,15 @@ def verdict(reading: Reading, *, asked: float, limit: float | None) -> Verdict:
     """
     expected = asked if limit is None else min(asked, limit)
     off = difference(reading, expected)
-    held = reading.throttles.count > 0
+    throttled = reading.throttles.count > 0
     if abs(off) <= TOLERANCE:
         if limit is None:
-            return Verdict.THROTTLED if held else Verdict.AS_EXPLAINED
-        return Verdict.AS_EXPLAINED if held or asked > limit else Verdict.NOT_REACHED
+            return Verdict.THROTTLED if throttled else Verdict.AS_EXPLAINED
+        return Verdict.AS_EXPLAINED if throttled or asked > limit else Verdict.NOT_REACHED
     if off > 0:
         # The probe itself can cause a rate above the requested one, so only a rate above the quota counts.
         return Verdict.MORE if limit is not None and reading.rate > limit * (1 + TOLERANCE) else Verdict.AS_EXPLAINED
-    if not held:
+    if not throttled:
         return Verdict.SLOW
     return Verdict.LESS if limit is not None else Verdict.THROTTLED
 

@@ -16,15 +16,12 @@ from kquota.terms import dotted
 
 
 def describe(quotas: ClusterQuotas, wanted: Filter) -> dict[Entity, Limits]:
-    """Return the matching entities that have limits, in display order, each with its keys sorted."""
+    """Return the result of `ClusterQuotas.describe`, in display order, each entity with its keys sorted."""
     return _in_order(quotas.describe(wanted))
 
 
 def describe_users(principals: Principals, name: Name | Every) -> tuple[dict[Entity, Limits], Scram]:
-    """Return the limits and the SCRAM credentials of the user with this name, or of all users, in display order.
-
-    The limits leave out users without limits.
-    """
+    """Return the result of `Principals.users`, in display order."""
     found, scram = principals.users(name)
     return _in_order(found), {user: dict(sorted(scram[user].items())) for user in sorted(scram)}
 
@@ -63,11 +60,10 @@ def alter(quotas: ClusterQuotas, change: QuotaChange, attempts: Iterator[object]
     `change.delete` that were not set before. Raises the errors of `ClusterQuotas.alter`, and Unseen if the change was
     accepted but no read showed it.
     """
-    wanted = Filter.of(change.entity)
-    before = _limits(quotas, wanted, change.entity) if change.delete else {}
+    before = _limits(quotas, change.entity) if change.delete else {}
     quotas.alter([change])
     for _ in attempts:
-        if change.seen(_limits(quotas, wanted, change.entity)):
+        if change.seen(_limits(quotas, change.entity)):
             return tuple(key for key in change.delete if key not in before)
     raise Unseen(f"{change.entity}: the change was accepted, but the cluster does not show it yet")
 
@@ -90,9 +86,8 @@ def alter_credentials(principals: Principals, change: ScramChange, attempts: Ite
     )
 
 
-def _limits(quotas: ClusterQuotas, wanted: Filter, entity: Entity) -> Limits:
-    found: Mapping[Entity, Limits] = quotas.describe(wanted)
-    return found.get(entity, {})
+def _limits(quotas: ClusterQuotas, entity: Entity) -> Limits:
+    return quotas.describe(Filter.of(entity)).get(entity, {})
 
 
 BATCH: Final = 1_000
@@ -144,11 +139,6 @@ def apply(
 
 
 def _unseen(quotas: ClusterQuotas, sent: list[Replacement], attempts: Iterator[object]) -> dict[Entity, str]:
-    """Read until all sent replacements are visible, because on KRaft a read right after a write is often stale.
-
-    There is at most one read for each item of `attempts`. Return the reason for each entity whose replacement is not
-    visible.
-    """
     left = sent
     for _ in attempts:
         if not left:

@@ -121,14 +121,11 @@ def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wi
 
 
 def rounded_up(value: float, *, whole: bool) -> float:
-    """Round up to two significant digits. With `whole`, the result is a whole number. A value of 0 or less does not
-    change.
+    """Round a positive value up to two significant digits. With `whole`, the result is a whole number.
 
     >>> rounded_up(1_234_567.0, whole=True), rounded_up(12.31, whole=False)
     (1300000.0, 13.0)
     """
-    if value <= 0:
-        return value
     unit = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
     if whole:
         unit = max(1.0, unit)

@@ -59,8 +59,8 @@ class Difference:
     """The entities and resources that change, in display order, and the protected entities that pruning keeps."""
 
     replacements: tuple[Replacement, ...]
-    kept: tuple[Entity, ...] = ()
-    throttlings: tuple[Throttling, ...] = ()
+    kept: tuple[Entity, ...]
+    throttlings: tuple[Throttling, ...]
 
     @property
     def changes(self) -> tuple[Replacement | Throttling, ...]:

@@ -41,7 +41,7 @@ class Scope:
 
     def __post_init__(self) -> None:
         """Raise Invalid for a pattern in an unknown form, and for too many patterns."""
-        if len(self.patterns) > MOST_PATTERNS or sum(map(_has_wildcard, self.patterns)) > _MOST_WILDCARDS:
+        if len(self.patterns) > MOST_PATTERNS or len(list(filter(_WILDCARD.search, self.patterns))) > _MOST_WILDCARDS:
             raise Invalid(
                 f"has more than {MOST_PATTERNS:,} patterns, or more than {_MOST_WILDCARDS:,} with a wildcard. Use "
                 "fewer patterns that match more names"
@@ -55,7 +55,7 @@ class Scope:
                 continue
             kinds, pattern = _parsed(written)
             for kind in kinds:
-                if _has_wildcard(pattern):
+                if _WILDCARD.search(pattern):
                     wildcards[kind].append(fnmatch.translate(pattern))
                 else:
                     names[kind].add(pattern)
@@ -79,10 +79,6 @@ class Scope:
             return kind in self._defaults
         wildcards = self._wildcards.get(kind)
         return name in self._names[kind] or (wildcards is not None and wildcards.fullmatch(name) is not None)
-
-
-def _has_wildcard(pattern: str) -> bool:
-    return _WILDCARD.search(pattern) is not None
 
 
 def _parsed(written: str) -> tuple[tuple[str, ...], str]:

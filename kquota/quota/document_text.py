@@ -10,9 +10,9 @@ import json
 import math
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from kquota.errors import Invalid
 from kquota.measure import exact_rate
@@ -25,6 +25,8 @@ from kquota.settings import ignored
 from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Resource, ResourceKind
 from kquota.terms import DEFAULT
 
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 VERSION: Final = "1"
 _LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
 _MOST_EQUAL: Final = 100
@@ -113,18 +115,12 @@ class _Reading:
     def _scope(self, key: Scalar) -> Scope:
         patterns: list[str] = []
         for item in self._source.sequence(key.text):
-            self._one_scope(item, key.text, (item.text,))
+            self._made(item, f"{key.text}: ", Scope, patterns=(item.text,))
             if len(patterns) == MOST_PATTERNS:
                 why = f"has more than {MOST_PATTERNS:,} patterns. Use fewer patterns that match more names"
                 self._refuse(item, f"{key.text}: {why}")
             patterns.append(item.text)
-        return self._one_scope(key, key.text, tuple(patterns))
-
-    def _one_scope(self, at: Scalar, what: str, patterns: tuple[str, ...]) -> Scope:
-        try:
-            return Scope(patterns=patterns)
-        except Invalid as error:
-            self._refuse(at, f"{what}: {error}")
+        return self._made(key, f"{key.text}: ", Scope, patterns=tuple(patterns))
 
     def _counted(self, at: Scalar) -> Scalar:
         self._entries += 1
@@ -135,16 +131,12 @@ class _Reading:
     def _named(
         self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
-        try:
-            entity = Entity(user=user, client_id=client_id, ip=ip)
-        except Invalid as error:
-            self._refuse(at, str(error))
+        entity = self._made(at, "", Entity, user=user, client_id=client_id, ip=ip)
         if entity in self._limits:
             self._source.refuse_repeated(what, at, self._lines[list(self._limits).index(entity)])
         return entity
 
     def _entity(self, at: Scalar, entity: Entity) -> None:
-        """Read the limits of one entity and, for a user, the limits of its clients."""
         self._counted(at)
         whose = str(entity)
         allowed = quotas_of([kind for kind, _ in entity.parts()])
@@ -177,16 +169,10 @@ class _Reading:
         elif section.text in THROTTLE_KEYS:
             kind: ResourceKind = BROKERS if section.text == BROKERS else TOPICS
             for name in self._source.mapping(section.text):
-                self._throttle(self._resource(kind, self._counted(name)))
+                self._throttle(self._made(self._counted(name), "", Resource, kind=kind, name=name.text))
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
             self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
-
-    def _resource(self, kind: ResourceKind, name: Scalar) -> Resource:
-        try:
-            return Resource(kind=kind, name=name.text)
-        except Invalid as error:
-            self._refuse(name, str(error))
 
     def _throttle(self, resource: Resource) -> None:
         found = {}
@@ -195,18 +181,21 @@ class _Reading:
                 known = ", ".join(THROTTLE_KEYS[resource.kind])
                 self._refuse(key, f"{resource}: unknown key {key.text!r}. Valid keys here: {known}")
             written = self._source.scalar(f"{resource}: {key.text}")
-            try:
-                found[key.text] = ignored.value(resource, key.text, written.text)
-            except Invalid as error:
-                self._refuse(written, f"{resource}: {error}")
+            found[key.text] = self._made(written, f"{resource}: ", ignored.value, resource, key.text, written.text)
         self._throttles[resource] = found
 
     def _value(self, whose: str, key: str) -> float:
         written = self._source.scalar(f"{whose}: {key}")
+        return self._made(written, f"{whose}: ", value, key, written.text)
+
+    def _made(
+        self, at: Scalar, prefix: str, make: Callable[_Given, _Made], *args: _Given.args, **given: _Given.kwargs
+    ) -> _Made:
+        """Return the result of `make`. Its errors get the position, and begin with `prefix`."""
         try:
-            return value(key, written.text)
+            return make(*args, **given)
         except Invalid as error:
-            self._refuse(written, f"{whose}: {error}")
+            self._refuse(at, f"{prefix}{error}")
 
     def _refuse(self, at: Scalar, why: str) -> NoReturn:
         self._source.refuse(at.line, at.column, why)
@@ -277,8 +266,10 @@ def _tree(limits: Mapping[Entity, Limits]) -> _Tree:
     for entity in sorted(limits, key=Entity.order):
         body = top
         for word, name in (("user", entity.user), ("client", entity.client_id), ("ip", entity.ip)):
-            if name is not None:
-                body = body.setdefault(f"default-{word}", {}) if name is DEFAULT else _under(body, f"{word}s", name)
+            if name is DEFAULT:
+                body = body.setdefault(f"default-{word}", {})
+            elif name is not None:
+                body = body.setdefault(f"{word}s", {}).setdefault(name, {})
         body.update(sorted(limits[entity].items()))
     return {key: top[key] for key in _ORDER if key in top}
 
@@ -292,11 +283,6 @@ def _throttles_tree(throttles: Throttles) -> _Tree:
         else:
             found.setdefault(resource.kind, {})[name] = held
     return {_THROTTLES: found} if found else {}
-
-
-def _under(body: _Tree, kind: str, name: str) -> _Tree:
-    found: _Tree = body.setdefault(kind, {}).setdefault(name, {})
-    return found
 
 
 def _write(lines: list[str], tree: _Tree, indent: str) -> None:

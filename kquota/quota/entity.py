@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kquota.errors import Invalid
+from kquota.settings.resource import must_fit
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS, Default
 
 Name: TypeAlias = str | Default
-
-_LONGEST: Final = 32_767
-"""The maximum size of a name in Kafka's protocol, in bytes. A broker closes the connection for a longer name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +59,10 @@ def _rank(name: Name | None) -> tuple[int, str]:
 
 
 def _must_be_a_name(entity_type: str, name: Name | Every | None) -> None:
-    if not isinstance(name, str):
-        return
     if name == "":
         raise Invalid(f"{entity_type}: the name must not be empty. An empty name does not select the default entity")
-    try:
-        size = len(name.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise Invalid(f"{entity_type}: the name {name!r} is not valid UTF-8. Check the shell's locale") from error
-    if size > _LONGEST:
-        raise Invalid(f"{entity_type}: the name {name[:20]!r}… is {size:,} bytes long (longest allowed: {_LONGEST:,})")
+    if isinstance(name, str):
+        must_fit(entity_type, name)
 
 
 class Every:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Final
 
 from kquota.errors import Invalid
 from kquota.quota.capacity import Capacity
@@ -12,9 +11,6 @@ from kquota.quota.entity import Entity
 from kquota.quota.precedence import Client, Per, QuotasByEntity, Rung, exceptions, ip_rungs, per, rungs, shared, winner
 from kquota.quota_keys import QUOTA_KEYS, Model, QuotaKey, quotas_of
 from kquota.terms import IPS, USERS
-
-NOTHING_KNOWN: Final = Capacity(brokers=None)
-"""The capacity of a cluster if kquota knows only its quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,12 @@ class LimitReader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.limits: dict[Entity, Limits] = {}
+        self.unreadable: list[str] = []
+        """Descriptions of the parts that kquota cannot read as limits."""
+
+    def result(self) -> Document:
+        """Return everything that was read."""
+        return Document(limits=self.limits, unreadable=tuple(self.unreadable))
 
     def entity(self, at: YamlNode, **parts: Name) -> Entity:
         """Return the entity with these parts. Raises Invalid for parts that an Entity cannot have."""
@@ -99,9 +105,8 @@ class LimitReader:
         text = self._source.text(at, f"{whose}: {key}")
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
             self.refuse(at, f"{whose}: {key}={text[:40]}: not a number. Write a number without a unit")
-        found = float(text)
         try:
-            return value(key, plain(found) if found.is_integer() else repr(found))
+            return value(key, plain(float(text)))
         except Invalid as error:
             self.refuse(at, f"{whose}: {error}")
 

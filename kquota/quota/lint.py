@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final
 
 from kquota.quota import lint_names
 from kquota.quota.capacity import AS_SHIPPED, Capacity
@@ -35,7 +35,7 @@ class LintedValue:
     value: float
     among: QuotasByEntity
     cluster: Capacity
-    clients_of_default_user: tuple[str, ...] = ()
+    clients_of_default_user: tuple[str, ...]
 
     def removed(self) -> tuple[QuotaChange, ...]:
         """Return the change that removes this limit."""
@@ -95,22 +95,13 @@ def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iter
         default = Entity(ip=DEFAULT)
         same_ip = entity != default and quotas[entity].get(key) == quotas.get(default, {}).get(key)
         return default if same_ip else None
-    heir = _heir(quotas, entity, key, _client(entity, None))
+    client = Client.of(entity)
+    heir = _heir(quotas, entity, key, client)
     if heir is None:
         return None
-    others = () if isinstance(entity.client_id, str) else client_ids
-    same = all(
-        _binds_others(quotas, entity, key, c) or _heir(quotas, entity, key, c)
-        for c in (_client(entity, other) for other in others)
-    )
+    others = () if client.client_id is not None else (replace(client, client_id=each) for each in client_ids)
+    same = all(_binds_others(quotas, entity, key, other) or _heir(quotas, entity, key, other) for other in others)
     return heir if same else None
-
-
-def _client(entity: Entity, client_id: str | None) -> Client:
-    return Client(
-        user=entity.user if isinstance(entity.user, str) else None,
-        client_id=entity.client_id if isinstance(entity.client_id, str) else client_id,
-    )
 
 
 def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> bool:
@@ -208,16 +199,7 @@ def _ignored(one: LintedValue) -> Iterator[QuotaFinding]:
         )
 
 
-ValueRule: TypeAlias = Callable[[LintedValue], Iterator[QuotaFinding]]
-RULES: Final[tuple[ValueRule, ...]] = (
-    _unreachable,
-    _redundant,
-    _no_limit,
-    _low_rate,
-    _low_percentage,
-    _above_capacity,
-    _ignored,
-)
+RULES: Final = (_unreachable, _redundant, _no_limit, _low_rate, _low_percentage, _above_capacity, _ignored)
 
 
 def lint(quotas: QuotasByEntity, cluster: Capacity) -> tuple[QuotaFinding, ...]:

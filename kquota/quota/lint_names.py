@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import quote, unquote
 
 from kquota.quota.entity import Entity, Name
@@ -37,14 +37,13 @@ def _encoded(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[
 
 
 def _typed(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[QuotaFinding]:
-    meant = _without_type(entity.user) if isinstance(entity.user, str) else None
-    if meant is not None:
+    if isinstance(entity.user, str) and (name := entity.user.removeprefix(_PRINCIPAL)) not in ("", entity.user):
         yield _renamed(
             "principal-type",
             entity,
             limits,
             among,
-            _with(entity, USERS, meant),
+            replace(entity, user=name),
             "has the principal type in its name",
             "quotas use only the name of the principal, for example 'alice' for User:alice",
         )
@@ -53,11 +52,12 @@ def _typed(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[Qu
 def _spaced(entity: Entity, limits: Limits, among: QuotasByEntity) -> Iterator[QuotaFinding]:
     why = "brokers compare names character by character"
     for kind, name in entity.parts():
-        meant = _trimmed(name) if isinstance(name, str) else None
-        if meant is not None:
+        if not isinstance(name, str) or name == name.strip():
+            continue
+        if trimmed := name.strip():
             what = f"has white space around the name of its {kind[:-1]}"
-            yield _renamed("white-space", entity, limits, among, _with(entity, kind, meant), what, why)
-        elif isinstance(name, str) and not name.strip():
+            yield _renamed("white-space", entity, limits, among, _with(entity, kind, trimmed), what, why)
+        else:
             yield QuotaFinding(
                 rule="white-space",
                 entity=entity,
@@ -165,14 +165,6 @@ def _decoded(name: str) -> str | Default | None:
     return DEFAULT if plain == WIRE_DEFAULT else plain
 
 
-def _without_type(name: str) -> str | None:
-    return name.removeprefix(_PRINCIPAL) if name.startswith(_PRINCIPAL) and name != _PRINCIPAL else None
-
-
-def _trimmed(name: str) -> str | None:
-    return name.strip() if name.strip() not in ("", name) else None
-
-
 def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -180,6 +172,5 @@ def _alike(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     return {one: tuple(n for n in group if n != one) for group in groups.values() for one in group if len(group) > 1}
 
 
-EntityRule: TypeAlias = Callable[[Entity, Limits, QuotasByEntity], Iterator[QuotaFinding]]
-RULES: Final[tuple[EntityRule, ...]] = (_encoded, _typed, _spaced)
-SET_RULES: Final[tuple[Callable[[QuotasByEntity], Iterator[QuotaFinding]], ...]] = (_host_names, _twins, _same_address)
+RULES: Final = (_encoded, _typed, _spaced)
+SET_RULES: Final = (_host_names, _twins, _same_address)

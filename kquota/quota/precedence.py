@@ -49,6 +49,12 @@ class Client:
     user: str | None
     client_id: str | None
 
+    @classmethod
+    def of(cls, entity: Entity) -> Client:
+        """Return a client of the entity. Its user or client-id is None unless the entity names it."""
+        user, client_id = (name if isinstance(name, str) else None for name in (entity.user, entity.client_id))
+        return cls(user=user, client_id=client_id)
+
 
 class LevelState(enum.Enum):
     """The effect of one level on one client or IP, for one key."""
@@ -138,7 +144,7 @@ def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicabi
     One test client is enough. It has the names of `entity`, and otherwise names that have no quota. An entity that
     takes precedence for this client takes precedence for every client that `entity` covers and that sends a client-id.
     """
-    client = Client(user=_name(entity.user), client_id=_name(entity.client_id))
+    client = Client.of(entity)
     first = winner(rungs(quotas, client, key))
     if first is None or first.entity == entity:
         return Applicability(hidden_by=None)
@@ -214,10 +220,6 @@ def _part(name: Name | None) -> LevelPart:
     if name is None:
         return LevelPart.ABSENT
     return LevelPart.DEFAULT if name is DEFAULT else LevelPart.NAMED
-
-
-def _name(name: Name | None) -> str | None:
-    return name if isinstance(name, str) else None
 
 
 class Per(enum.Enum):

@@ -70,14 +70,10 @@ def read(text: str, name: str) -> Document:
             if key != "quotas":
                 found.refuse(node, f"unknown key {key!r}. Valid keys: quotas")
             source.items(node, "quotas")
-    return Document(limits=found.limits, unreadable=tuple(found.others))
+    return found.result()
 
 
 class _Quotas(LimitReader):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.others: list[str] = []
-
     def quota(self, node: YamlNode) -> None:
         fields = self._fields(node, "a quota", ("entity", "values"))
         parts: dict[str, Name] = {}
@@ -93,7 +89,7 @@ class _Quotas(LimitReader):
             else:
                 parts[_PARTS[kind]] = DEFAULT if written == WIRE_DEFAULT else written
         if unknown:
-            self.others.append(f"{' '.join(unknown)}: Kafka does not have this entity type")
+            self.unreadable.append(f"{' '.join(unknown)}: Kafka does not have this entity type")
         else:
             self._add(node, parts, fields["values"])
 

@@ -102,7 +102,7 @@ def read(text: str, name: str) -> Document:
     found = _Users(source)
     for node in source.documents("items", found.item):
         found.document(node)
-    return Document(limits=found.limits, unreadable=tuple(found.others))
+    return found.result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,6 @@ class _QuotaUser:
 class _Users(LimitReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.others: list[str] = []
         self._listed: list[_QuotaUser | str] = []
         self._wrong: Invalid | None = None
 
@@ -138,7 +137,7 @@ class _Users(LimitReader):
             resources = listed
         for one in resources:
             if isinstance(one, str):
-                self.others.append(one)
+                self.unreadable.append(one)
             else:
                 self.add(one.at, one.entity, one.limits)
 

@@ -58,8 +58,7 @@ def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
     """
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
-        needed, found = (dotted(number) for number in (since, release))
-        raise Refused(f"{kind} need Kafka {needed}, and the brokers run {found}")
+        raise Refused(f"{kind} need Kafka {dotted(since)}, and the brokers run {dotted(release)}")
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:
@@ -89,11 +88,9 @@ def alter(configs: Configs, change: ConfigChange, attempts: Iterator[object]) ->
     for _ in attempts:
         after = entries(configs, resource)
         if change.seen(before, after):
-            stood = {entry.key for entry in before if entry.dynamic}
-            deleted = stood & set(change.delete)
+            deleted = {entry.key for entry in before if entry.dynamic and entry.key in change.delete}
             # Leave out entries without synonyms, because Kafka 4.3.1 still reports deleted broker rates in this form.
-            true = (entry for entry in after if entry.synonyms or resource.kind != BROKERS)
-            behind = tuple(entry for entry in true if entry.key in deleted)
+            behind = tuple(e for e in after if e.key in deleted and (e.synonyms or resource.kind != BROKERS))
             return Altered(absent=tuple(key for key in change.delete if key not in deleted), behind=behind)
     raise Unseen(f"{resource}: the change was accepted, but the cluster does not show it yet")
 

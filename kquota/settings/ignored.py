@@ -72,13 +72,13 @@ def must_take_effect(change: ConfigChange, release: tuple[int, ...] | None) -> t
         if release is None:
             warned.append(f"{words}, and the release of the brokers is unknown. Set the rate on each broker")
         elif release < DEFAULT_HAS_RATES:
-            is_ = dotted(release)
-            raise Refused(f"{words}, and the brokers run {is_}. Nothing was written. Set the rate on each broker")
+            raise Refused(
+                f"{words}, and the brokers run {dotted(release)}. Nothing was written. Set the rate on each broker"
+            )
     remote = [key for key in REMOTE_RATES if key in change.add]
     if remote and release is not None and release < _REMOTE_RATES_ARE_HEEDED:
-        is_ = dotted(release)
         raise Refused(
-            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {is_}. "
+            f"{', '.join(remote)}: no effect before Kafka 3.9 (KIP-956), and the brokers run {dotted(release)}. "
             "Nothing was written. Upgrade the brokers first"
         )
     deleted = [key for key in THROTTLE_RATES if key in change.delete]

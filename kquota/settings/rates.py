@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +11,6 @@ from kquota.terms import DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER, THROTTLE_RATES
 
 DEFAULT_HAS_RATES: Final = (3, 9)
 """Brokers before this release ignore a rate in the broker default (KAFKA-10190)."""
-_TEXT: Final = re.compile(r"[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +18,7 @@ class StoredRate:
     """A throttle rate as its broker reports it."""
 
     value: str
-    """The stored text, normally a number of bytes per second."""
+    """The stored text, normally a number of bytes per second. ZooKeeper accepts any text."""
     source: str
     """Kafka's name for the source, for example `DYNAMIC_BROKER_CONFIG`."""
     in_force: bool
@@ -49,8 +47,3 @@ def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
         return True
     obeyed = release is not None and release >= DEFAULT_HAS_RATES
     return obeyed and entry.source == DYNAMIC_DEFAULT_BROKER
-
-
-def bytes_per_second(text: str) -> int | None:
-    """Return a stored rate in bytes per second, or None for other text, which only ZooKeeper accepts."""
-    return int(text) if _TEXT.fullmatch(text) else None

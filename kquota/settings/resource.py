@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,19 +13,17 @@ from kquota.entity_types import ResourceKind as ResourceKind
 from kquota.errors import Invalid
 from kquota.terms import (
     DEFAULT,
-    HIGHEST_ID,
     LONGEST_VALUE,
     THROTTLE_LISTS,
     THROTTLE_RATES,
     BrokerId,
     Default,
+    is_id,
     wrong_topic_name,
 )
 
 THROTTLE_KEYS: Final[Mapping[ResourceKind, tuple[str, ...]]] = {BROKERS: THROTTLE_RATES, TOPICS: THROTTLE_LISTS}
 """The throttle keys that each kind of resource can have (KIP-73, KIP-113)."""
-
-_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +44,15 @@ class Resource:
                 instead = ". Set topic defaults on the brokers" if self.kind == TOPICS else ""
                 raise Invalid(f"{self.kind} have no default entity{instead}")
         elif self.of_broker:
-            if not _BROKER.fullmatch(self.name) or int(self.name) > HIGHEST_ID:
+            if not is_id(self.name) or self.name != str(int(self.name)):
                 raise Invalid(f"The entity name for {self.kind} must be a valid integer broker id, found: {self.name}")
         elif self.kind == TOPICS:
             if why := wrong_topic_name(self.name):
                 raise Invalid(f"{self.name!r} {why}")
         else:
-            _must_be_a_name(self.kind, self.name)
+            if not self.name:
+                raise Invalid(f"{self.kind}: the name must not be empty")
+            must_fit(self.kind, self.name)
 
     @property
     def of_broker(self) -> bool:
@@ -145,9 +144,10 @@ class Entry:
     """The values of all sources, beginning with the value in force. Empty if the cluster reports none."""
 
 
-def _must_be_a_name(kind: ResourceKind, name: str) -> None:
-    if not name:
-        raise Invalid(f"{kind}: the name must not be empty")
+def must_fit(kind: str, name: str) -> None:
+    """Raise Invalid for a name that is not valid UTF-8, and for a name that is too long for Kafka's protocol. A broker
+    closes the connection for a longer name.
+    """
     try:
         size = len(name.encode())
     except UnicodeEncodeError:

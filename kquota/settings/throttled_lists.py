@@ -114,8 +114,8 @@ def without(current: str | None, ours: Iterable[str], prior: str | None) -> str 
     If exactly the entries of `prior` are left, the result is the text of `prior`, which can be "". In all other cases,
     a list without entries becomes None, which means unset. If `current` is unset, the result is None.
     """
+    if current is None:
+        return None
     removed = set(ours)
     left = tuple(entry for entry in entries(current) if entry not in removed)
-    if current is None or set(left) == set(entries(prior)):
-        return prior if current is not None else None
-    return ",".join(left) or None
+    return prior if set(left) == set(entries(prior)) else ",".join(left) or None

@@ -171,7 +171,7 @@ class Walk:
     """
 
     quotas: Quotas
-    closed_loop: bool = False
+    closed_loop: bool
     _client: SimulatedClient = field(init=False)
     _begin: int | None = None
     _end: int = 0

@@ -106,11 +106,11 @@ class Throughput:
 
     bound: float
     """The limit, in bytes per second or in percent of one thread."""
-    longest_ms: int | None = None
+    longest_ms: int | None
     """The longest delay. A request quota delays by at most one sample (KIP-124). None means no limit, as for a byte
     rate.
     """
-    rate: Rate = field(default_factory=Rate)
+    rate: Rate
 
     def record(self, value: float, now: int) -> int:
         """Count the cost of a request at `now`. Return how long the broker mutes the client, in ms."""

@@ -101,7 +101,7 @@ class SimulatedClient:
     """
 
     quotas: Quotas
-    closed_loop: bool = False
+    closed_loop: bool
     """True if the client pauses between two requests as in its load, so that every wait delays all later requests.
     Otherwise requests queue up while the client is muted.
     """

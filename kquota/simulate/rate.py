@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from kquota.errors import Invalid
-from kquota.terms import SAMPLE_MS, SAMPLES
+from kquota.terms import SAMPLE_MS
 
 
 def must_be_positive(value: float, what: str) -> None:
@@ -41,7 +41,7 @@ class Rate:
     4.3.1. Kafka 2.8.2 drops this sample.
     """
 
-    samples: int = SAMPLES
+    samples: int
     sample_ms: int = SAMPLE_MS
     overlapping: bool = True
     _kept: list[_Sample] = field(default_factory=list)

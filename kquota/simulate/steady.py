@@ -20,8 +20,6 @@ class ThrottledTime:
 
     seconds: float = 0.0
     """The total of all waits."""
-    spells: int = 0
-    """The number of waits."""
     longest: float = 0.0
     """The longest wait in seconds."""
     unfinished: bool = False
@@ -39,7 +37,6 @@ class _Spell:
     late: float = 0.0
     seconds: float = 0.0
     total: float = 0.0
-    count: int = 0
     longest: float = 0.0
     active: bool = False
 
@@ -63,7 +60,6 @@ class _Spell:
             return seconds
         # The window counts a burst for a while. On average, half of the burst has left the window when the spell ends.
         self.active, self.late, self.seconds = True, first * (rate - self.limit) / 2, 0.0
-        self.count += 1
         return seconds - first
 
     def _throttled(self, rate: float, seconds: float) -> float:
@@ -92,6 +88,4 @@ def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> Throt
     spell = _Spell(limit=limit)
     for rate, seconds in pieces:
         spell.pass_(rate, seconds)
-    return ThrottledTime(
-        seconds=spell.total, spells=spell.count, longest=spell.longest, unfinished=spell.active and spell.late > 0
-    )
+    return ThrottledTime(seconds=spell.total, longest=spell.longest, unfinished=spell.active and spell.late > 0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kquota.errors import Invalid
-from kquota.simulate.answer import Flow, Walk
+from kquota.simulate.answer import Flow, flow
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
@@ -97,10 +97,7 @@ def answered(rows: Iterable[tuple[TraceStream, Request]], quotas: Quotas, *, clo
     streams: dict[TraceStream, list[Request]] = {}
     for stream, one in rows:
         streams.setdefault(stream, []).append(one)
-    found = []
-    for stream in sorted(streams):
-        walk = Walk(quotas=quotas, closed_loop=closed_loop)
-        for one in sorted(streams[stream]):
-            walk.take(one)
-        found.append(Answered(stream=stream, flow=walk.flow()))
-    return found
+    return [
+        Answered(stream=stream, flow=flow(sorted(streams[stream]), quotas, closed_loop=closed_loop))
+        for stream in sorted(streams)
+    ]

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from kquota.errors import KquotaError
-from kquota.measure import exact_rate
+from kquota.measure import exact_rate, whole_number
 from kquota.reassign.port import Snapshot
 from kquota.reassign.restoring import held_by
 from kquota.reassign.run import Run
 from kquota.settings.change import Change
-from kquota.settings.rates import StoredRate, bytes_per_second
+from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import (
@@ -209,7 +209,7 @@ class Finding:
 
 def written(value: str) -> str:
     """Return a stored rate as text for people, for example `5MB/s`. A value that is not a rate is quoted."""
-    rate = bytes_per_second(value)
+    rate = whole_number(value)
     if rate is None:
         return repr(value)
     text = exact_rate(rate)

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kquota.measure import total
-from kquota.settings.rates import bytes_per_second
+from kquota.measure import total, whole_number
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import (
     FOLLOWER_REPLICAS,
@@ -150,7 +149,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
         keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
-        rate = None if limit is None else bytes_per_second(limit.value)
+        rate = None if limit is None else whole_number(limit.value)
         if rate is None or keep_up is None or behind is None:
             continue
         one = Starved(broker=broker, rate=rate, keep_up=keep_up, behind=behind)

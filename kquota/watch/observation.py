@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Final
 
 from kquota.errors import NextStep, Refused
+from kquota.measure import whole_number
 from kquota.reassign.course import BrokerCourse, CourseReading, thinned
 from kquota.reassign.log_dirs import of as log_dirs_of
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
 from kquota.reassign.run import Purpose, Run, covers
-from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.terms import (
     FOLLOWER_RATE,
@@ -284,13 +284,13 @@ class MoveWatch:
         stored = self._ports.cluster.values(settings) if settings else {}
         rates = {
             broker: BrokerRates(
-                leader=_rate(stored[Setting.of_broker(broker, LEADER_RATE)]),
-                follower=_rate(stored[Setting.of_broker(broker, FOLLOWER_RATE)]),
+                leader=whole_number(stored[Setting.of_broker(broker, LEADER_RATE)]),
+                follower=whole_number(stored[Setting.of_broker(broker, FOLLOWER_RATE)]),
             )
             for broker in sorted(brokers)
             if Setting.of_broker(broker, LEADER_RATE) in stored
         }
-        limits = {broker: _rate(stored.get(setting)) for broker, setting in sorted(between_dirs.items())}
+        limits = {broker: whole_number(stored.get(setting)) for broker, setting in sorted(between_dirs.items())}
         return ThrottleReading(
             rates=rates,
             leaders=self._throttled.leaders,
@@ -350,7 +350,3 @@ def _rates(run: Run, broker: BrokerId) -> BrokerRates:
 
 def _uneven(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(name.topic for name, now in snapshot.partitions.items() if len(now.isr) < len(now.replicas))
-
-
-def _rate(text: str | None) -> int | None:
-    return None if text is None else bytes_per_second(text)

@@ -32,7 +32,7 @@ def proposed(key: str, most: float, user: str = "alice", throttled: int = 0) -> 
 
 LOW, HIGH = proposed(PRODUCER_BYTE_RATE, 1e5), proposed(PRODUCER_BYTE_RATE, 1e6)
 FEW, MANY = proposed(CONTROLLER_MUTATION_RATE, 1e5), proposed(CONTROLLER_MUTATION_RATE, 1e6)
-WAITS = ThrottledTime(seconds=50.0, spells=1, longest=50.0)
+WAITS = ThrottledTime(seconds=50.0, longest=50.0)
 CASES: dict[str, tuple[list[tuple[ProposedLimit, ThrottledTime | None]], list[str]]] = {
     "all use is below the limits": ([(LOW, None), (FEW, None)], [NONE]),
     "a burst that passes without a wait": ([(HIGH, ThrottledTime())], [NONE]),

@@ -35,7 +35,6 @@ from kquota.quota_keys import QUOTA_KEYS
 from kquota.reassign import plan
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.settings.change import meaning
-from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import entries, merge, throttled_replicas, without
 from kquota.simulate import trace
@@ -317,7 +316,7 @@ def _limits(text: str) -> object:
     for key in QUOTA_KEYS:
         with contextlib.suppress(Invalid):
             limits.value(key, text)
-    return bytes_per_second(text), meaning(text)
+    return measure.whole_number(text), meaning(text)
 
 
 def _login(path: Path) -> object:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import QuotaViolatedException, Refused, Unreachable
-from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, by_fate, carry_out, work
+from kquota.mutation.actions import Fate, MutationWork, TopicOutcome, carry_out, work
 from kquota.mutation.pace import MutationPace
 from kquota.mutation.port import EXISTS, MISSING, BatchResult, Failure
 from kquota.mutation.topic import Creation, Deletion, Growth, Mutation
@@ -70,6 +70,13 @@ def test_all_topics_are_created_whatever_their_cost(costs: list[int], rate: int,
     todo = [Creation(topic=f"t-{n}", partitions=cost) for n, cost in enumerate(costs)]
     assert all(outcome.fate is Fate.DONE for outcome in created(cluster, todo, known=known))
     assert cluster.held == {one.topic: one.partitions for one in todo}
+
+
+def by_fate(outcomes: Iterable[TopicOutcome]) -> dict[Fate, list[TopicOutcome]]:
+    found: dict[Fate, list[TopicOutcome]] = {fate: [] for fate in Fate}
+    for outcome in outcomes:
+        found[outcome.fate].append(outcome)
+    return found
 
 
 def test_without_a_quota_a_thousand_topics_need_no_wait() -> None:

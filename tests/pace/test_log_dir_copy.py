@@ -87,8 +87,8 @@ SETTINGS = {
 
 @pytest.mark.parametrize(("value", "rate"), SETTINGS.values(), ids=SETTINGS)
 def test_the_throttle_of_a_broker(value: str | None, rate: int | None) -> None:
-    assert log_dir_throttle({LOG_DIR_RATE: value}, LOG_DIR_RATE) == rate
-    assert log_dir_throttle({}, LOG_DIR_RATE) is None
+    assert log_dir_throttle({LOG_DIR_RATE: value}) == rate
+    assert log_dir_throttle({}) is None
 
 
 def test_the_window_of_log_dirs_is_not_that_of_replication() -> None:

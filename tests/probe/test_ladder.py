@@ -8,7 +8,7 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.probe import ladder
-from kquota.probe.ladder import Operation, Step
+from kquota.probe.ladder import Limit, Operation, Step
 from kquota.probe.mutations import climb
 from tests.mutation.fake import FakeClock
 from tests.probe.contract import SightContract
@@ -44,7 +44,7 @@ def test_the_highest_sustained_rate_is_found_and_no_topic_is_left(
     cost: float, lag: float, holds: float | None, why: str | None
 ) -> None:
     controller = Controller(clock=FakeClock(), cost=cost, lag=lag)
-    (found,) = ladder.held(climbed(controller))
+    (found,) = Limit(steps=tuple(climbed(controller)), tenants=1, overcommit=1.0).held
     assert (found.size, found.rate) == (10, holds)
     # A topic that no broker shows yet cannot be deleted. The run deletes it at its end.
     assert (controller.held == {}) == (lag < 10)
@@ -86,14 +86,11 @@ SUGGESTED = {
 
 @pytest.mark.parametrize(("steps", "rate"), SUGGESTED.values(), ids=SUGGESTED)
 def test_the_suggested_quota(steps: list[Step], rate: float | None) -> None:
-    assert ladder.suggested(ladder.held(steps)) == rate
+    assert Limit(steps=tuple(steps), tenants=1, overcommit=1.0).suggested == rate
 
 
 def test_tenants_share_the_quota_and_may_be_overcommitted() -> None:
-    assert [ladder.divided(40, n, f) for n, f in ((1, 1), (10, 1), (10, 2.5), (3, 1), (1_000, 1))] == [
-        40,
-        4,
-        10,
-        13,
-        0.04,
-    ]
+    parts = {(1, 1.0): 40, (10, 1.0): 4, (10, 2.5): 10, (3, 1.0): 13, (1_000, 1.0): 0.04}
+    for (tenants, overcommit), part in parts.items():
+        limit = Limit(steps=(step(1, 50),), tenants=tenants, overcommit=overcommit)
+        assert (limit.suggested, limit.suggested_per_tenant) == (40, part)

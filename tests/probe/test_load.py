@@ -14,8 +14,9 @@ from kquota.probe import load, scratch
 from kquota.probe.load import Kind, Load
 from kquota.probe.preparation import prepared
 from kquota.probe.verdict import Meter
+from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
-from kquota.quota.explain import NOTHING_KNOWN, explain
+from kquota.quota.explain import explain
 from kquota.quota.precedence import Client
 from kquota.quota_keys import Model
 from kquota.simulate.delay import throughput
@@ -41,7 +42,7 @@ BROKERS: dict[str, tuple[list[int] | None, type[KquotaError] | None, str]] = {
 @pytest.mark.parametrize(("wanted", "kind", "complaint"), BROKERS.values(), ids=BROKERS)
 def test_the_brokers_of_a_load(wanted: list[int] | None, kind: type[KquotaError] | None, complaint: str) -> None:
     alive = [BrokerId(1), BrokerId(2)]
-    explained = explain({}, NOTHING_KNOWN, client=Client(user="alice", client_id="billing"))
+    explained = explain({}, Capacity(brokers=None), client=Client(user="alice", client_id="billing"))
     brokers = None if wanted is None else list(map(BrokerId, wanted))
     if kind is None:
         found = prepared(Kind.PRODUCE, explained, alive, rate=1e6, brokers=brokers)
@@ -63,7 +64,7 @@ def test_the_topic_of_a_load_names_its_end(kind: Kind, limit: float | None, seco
     who = Client(user="alice", client_id="billing")
     quotas = {} if limit is None else {Entity(user="alice"): {load.KEYS[kind]: limit}}
     began = datetime.now(UTC).replace(microsecond=0)
-    found = prepared(kind, explain(quotas, NOTHING_KNOWN, client=who), [ONE], rate=1e6)
+    found = prepared(kind, explain(quotas, Capacity(brokers=None), client=who), [ONE], rate=1e6)
     assert found.longest == seconds
     ends = scratch.ends(found.topic)
     assert ends is not None
@@ -151,11 +152,11 @@ WHOLE = {"less than a window": (1, 11), "two": (22, 22), "a little more": (22.5,
 
 @pytest.mark.parametrize(("asked", "measured_"), WHOLE.values(), ids=WHOLE)
 def test_a_byte_rate_is_measured_over_whole_windows(asked: float, measured_: float) -> None:
-    assert load.whole(asked, load.warm(None)) == measured_
+    assert load.whole_windows(asked, load.warm(None)) == measured_
 
 
 def test_the_default_rate_is_above_the_quota_and_limited() -> None:
-    assert load.pushing(1e6, 3) == 1.5e6
-    assert load.pushing(None, 2) * 2 == load.UNLIMITED_RATE
-    assert load.pushing(1e12, 4) * 4 == load.MOST_RATE
+    assert load.read_rate(1e6, 3) == 1.5e6
+    assert load.read_rate(None, 2) * 2 == load.UNLIMITED_RATE
+    assert load.read_rate(1e12, 4) * 4 == load.MOST_RATE
     assert [load.connections(limit) for limit in (None, 0.1, 24.9, 25, 26, 50, 1e6)] == [1, 1, 1, 2, 2, 3, 8]

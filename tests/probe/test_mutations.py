@@ -15,7 +15,7 @@ from tests.profiles import examples
 
 
 def a_load(limit: float | None, seconds: float = 20.0) -> Load:
-    rate = load.mutating(limit)
+    rate = load.mutation_rate(limit)
     return Load(
         kind=Kind.CREATE_TOPICS, topic="t", leaders={}, rate=rate, limit=limit, warm=load.warm(None), seconds=seconds
     )

@@ -12,7 +12,10 @@ ONE, TWO = BrokerId(1), BrokerId(2)
 
 def reading(rate: float, waits: int = 0) -> Reading:
     return Reading(
-        broker=ONE, amount=rate * 20, seconds=20.0, throttles=ThrottleCounts(count=waits, longest_ms=5 * waits)
+        broker=ONE,
+        amount=rate * 20,
+        seconds=20.0,
+        throttles=ThrottleCounts(count=waits, longest_ms=5 * waits, total_ms=5 * waits),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from kquota.errors import Invalid
 from kquota.quota.capacity import BrokerCapacity, Capacity, QuotaWindow
 from kquota.quota.entity import Entity
-from kquota.quota.explain import NOTHING_KNOWN, KeyAnswer, address, explain
+from kquota.quota.explain import KeyAnswer, address, explain
 from kquota.quota.precedence import Client, Per
 from kquota.quota_keys import quotas_of
 from kquota.terms import (
@@ -67,7 +67,7 @@ def test_keys_come_in_one_order_and_each_has_a_unit() -> None:
 
 
 def test_an_unknown_value_is_null() -> None:
-    for key, answer in answers(NOTHING_KNOWN, ip="10.0.0.1").items():
+    for key, answer in answers(Capacity(brokers=None), ip="10.0.0.1").items():
         assert answer.limit is not None
         assert (answer.burst, answer.burst_seconds) == (None, None)
         assert answer.cluster == (answer.limit if key == CONTROLLER_MUTATION_RATE else None)

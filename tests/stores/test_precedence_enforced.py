@@ -19,6 +19,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kquota.library import cluster_of
 from kquota.quota import actions
 from kquota.quota import explain as rules
+from kquota.quota.capacity import Capacity
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange
 from kquota.quota.precedence import Client, bucket, rungs
@@ -133,7 +134,7 @@ def test_the_reported_level_is_the_one_enforced(cluster: Sandbox, quotas: WireQu
     own, *below = (entity for entity in entities[level - 1 :] if entity is not None)
     for value, other in ((LOW, HIGH), (HIGH, LOW)):
         set_all(cluster, quotas, topic, {own: value} | dict.fromkeys(below, other))
-        (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+        (answer, *_) = rules.explain(quotas.everything(), Capacity(brokers=None), client=client).answers
         assert answer.winner is not None
         assert (answer.key, answer.winner.level, answer.limit) == (PRODUCER_BYTE_RATE, level, value)
         assert throttled(cluster, topic, client.client_id) == (value == LOW)
@@ -167,11 +168,11 @@ def test_a_client_without_a_client_id_is_not_bound_by_client_id_levels(
     entities = [rung.entity for rung in rungs({}, client, PRODUCER_BYTE_RATE) if rung.entity is not None]
     speak = [entity for entity in entities if entity.client_id is not None]
     set_all(cluster, quotas, topic, dict.fromkeys(speak, LOW))
-    (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+    (answer, *_) = rules.explain(quotas.everything(), Capacity(brokers=None), client=client).answers
     assert answer.limit is None
     assert not nameless_throttled(wire, cluster, topic)
     set_all(cluster, quotas, topic, {Entity(user=USER): LOW})
-    (answer, *_) = rules.explain(quotas.everything(), rules.NOTHING_KNOWN, client=client).answers
+    (answer, *_) = rules.explain(quotas.everything(), Capacity(brokers=None), client=client).answers
     assert answer.limit == LOW
     assert nameless_throttled(wire, cluster, topic)
 

@@ -11,7 +11,7 @@ from kquota.cli.output import JsonObject
 from kquota.list_text import named_brokers
 from kquota.measure import counted, human_bytes, human_duration, human_rate, human_rates
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork, log_dir_enforcement, log_dir_throttle
-from kquota.terms import LOG_DIR_RATE, BrokerId
+from kquota.terms import BrokerId
 
 OPTION: Final = "--replica-alter-log-dirs-throttle"
 
@@ -49,7 +49,7 @@ def paced(work: LogDirWork, throttle: int | None, settings: world.BrokerSettings
     own = settings.get(BrokerId(work.broker), {})
     return LogDirPace(
         work=work,
-        throttle=log_dir_throttle(own, LOG_DIR_RATE) if throttle is None else throttle,
+        throttle=log_dir_throttle(own) if throttle is None else throttle,
         enforcement=log_dir_enforcement(own),
     )
 

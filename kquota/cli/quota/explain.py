@@ -5,7 +5,7 @@ findings about all quotas.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kquota.cli import world
 from kquota.cli.output import Answer, JsonObject, Row, spread
@@ -16,7 +16,7 @@ from kquota.cli.table import COLUMNS, columns
 from kquota.errors import Invalid, Refused
 from kquota.library import cluster_of
 from kquota.quota.capacity import Capacity
-from kquota.quota.explain import NOTHING_KNOWN, Explanation, KeyAnswer, address, explain
+from kquota.quota.explain import Explanation, KeyAnswer, address, explain
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import plain
 from kquota.quota.lint import lint
@@ -133,4 +133,4 @@ def _read(at: world.Where, unreadable: Callable[[str], None]) -> tuple[QuotasByE
             return quotas, cluster_of(configs, release)
     except Refused as error:
         world.warn(Refused(error, ". The configs of the brokers are unknown"))
-        return quotas, replace(NOTHING_KNOWN, release=release)
+        return quotas, Capacity(brokers=None, release=release)

@@ -13,13 +13,12 @@ from typing import Any, Final, cast
 
 from kquota import bounded
 from kquota.errors import Invalid
-from kquota.measure import ByteRate
+from kquota.measure import ByteRate, whole_number
 from kquota.reassign.course import EMPTY, MOST_CHANGES, MOST_READINGS, BrokerCourse, Course, CourseReading, RateChange
 from kquota.reassign.plan import Plan, of_record, plain_entry
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Owner, Purpose, Run, Stamp, Taken
 from kquota.reassign.wave import MoveLimits
-from kquota.settings.rates import bytes_per_second
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.stores.state import checked_values as values
@@ -179,7 +178,7 @@ def _own(setting: Setting, value: Any) -> str:
     if setting.is_list:
         valid = text == EVERY_REPLICA or (listed_replica(text) is not None and entries(text) == (text,))
     else:
-        valid = bytes_per_second(text) is not None
+        valid = whole_number(text) is not None
     if not valid:
         raise ValueError(f"{setting}: {text[:40]!r} is not a value that kquota sets")
     return text
