@@ -327,19 +327,19 @@ def _sum_replica_lag(
     end = reading.logs.end
     lags: defaultdict[BrokerId, int] = defaultdict(int, dict.fromkeys(sorted(reading.snapshot.alive), 0))
     unknown = set()
+
+    def add(broker: BrokerId, lag: int | None) -> None:
+        if lag is None:
+            unknown.add(broker)
+        else:
+            lags[broker] += lag
+
     for copy in found:
         if copy.submitted:
-            if copy.lag is None:
-                unknown.add(copy.replica[1])
-            else:
-                lags[copy.replica[1]] += copy.lag
-    for replica in behind:
-        now = reading.snapshot.partitions[replica[0]]
-        lag = offsets_behind(end(replica), None if now.leader is None else end((replica[0], now.leader)))
-        if lag is None:
-            unknown.add(replica[1])
-        else:
-            lags[replica[1]] += lag
+            add(copy.replica[1], copy.lag)
+    for name, broker in behind:
+        leader = reading.snapshot.partitions[name].leader
+        add(broker, offsets_behind(end((name, broker)), None if leader is None else end((name, leader))))
     return {**lags, **dict.fromkeys(unknown)}
 
 
@@ -378,7 +378,6 @@ def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None
 
 
 def _caught(reading: WatchReading, behind: Iterable[ReplicaId]) -> list[ReplicaId]:
-    """Return the replicas that are not moving, but are throttled while they are out of sync."""
     return [
         (name, broker)
         for name, broker in behind

@@ -31,7 +31,6 @@ class LinkState:
     copies: int = 0
     """The number of copies, including those that are done."""
     done: int = 0
-    """The number of copies that are done."""
     copied: int | None = 0
     """The bytes on the destination, or None if they are unknown for a copy."""
     left: int | None = 0
@@ -177,10 +176,16 @@ def throttles(links: Mapping[WatchedLink, LinkState], throttle: ThrottleReading)
     A rate is None if it is unset or unknown, or if this side's throttled replica list has no unfinished copy of the
     link.
     """
-    known, unset = throttle.rates, BrokerRates()
-    found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
-    for link, state in links.items():
-        leader = known.get(link.leader, unset).leader if state.sending and link.leader is not None else None
-        follower = known.get(link.destination, unset).follower if state.receiving else None
-        found[link] = BrokerRates(leader=leader, follower=follower)
-    return found
+    return {
+        link: link_rates(link, throttle.rates, sending=state.sending, receiving=state.receiving)
+        for link, state in links.items()
+    }
+
+
+def link_rates(
+    link: WatchedLink, rates: Mapping[BrokerId, BrokerRates], *, sending: bool = True, receiving: bool = True
+) -> BrokerRates:
+    """Return the leader's rate for `sending`, and the follower's rate for `receiving`."""
+    unset = BrokerRates()
+    leader = rates.get(link.leader, unset).leader if sending and link.leader is not None else None
+    return BrokerRates(leader=leader, follower=rates.get(link.destination, unset).follower if receiving else None)

@@ -204,9 +204,7 @@ class MoveWatch:
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
-            covered = covers(self._plan, unfinished)
-            move = self._again(self._of_plan(self._plan, covered))
-            self._moves = [_same(self._moves[0], move) if self._moves else move]
+            self._moves = [self._of_plan(self._plan, covers(self._plan, unfinished))]
             return
         for number, move in enumerate(self._moves):
             if move.run is not None:
@@ -214,22 +212,21 @@ class MoveWatch:
                 self._moves[number] = _same(move, replace(move, open=False) if still is None else self._of_run(still))
         self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
 
-    def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
-        if run is not None:
-            return self._of_run(run)
-        return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
-
     def _of_run(self, run: Run) -> WatchedMove:
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
             return of_run(run)
         return replace(of_run(run), expected_seconds=expected - (self._began - run.begun).total_seconds())
 
-    def _again(self, move: WatchedMove) -> WatchedMove:
-        """Return the move with the id and the sources of its run, even after the run has ended."""
-        if move.run is None and self._moves and self._moves[0].run is not None:
-            return replace(self._moves[0], open=False)
-        return move
+    def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
+        """Return the move of the plan. It keeps the id and the sources of its run, even after the run has ended."""
+        if run is not None:
+            move = self._of_run(run)
+        elif self._moves and self._moves[0].run is not None:
+            move = replace(self._moves[0], open=False)
+        else:
+            move = WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
+        return _same(self._moves[0], move) if self._moves else move
 
     def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> bool:
         """Add the running moves that belong to no watched run. Return True if the watched moves may have changed."""
@@ -332,20 +329,19 @@ def of_run(run: Run) -> WatchedMove:
         paused=run.paused,
         log_dirs=log_dirs_of(run.goal),
         limits=run.limits,
-        rates={broker: _rates(run, broker) for broker in sorted(_throttled_brokers(run))},
+        rates=_rates(run),
     )
 
 
-def _throttled_brokers(run: Run) -> set[BrokerId]:
-    return {BrokerId(int(str(setting.name))) for setting in run.taken if setting.key in REPLICATION_RATES}
-
-
-def _rates(run: Run, broker: BrokerId) -> BrokerRates:
-    leader, follower = (Setting.of_broker(broker, key) for key in (LEADER_RATE, FOLLOWER_RATE))
-    return BrokerRates(
-        leader=run.rate_on(leader) if leader in run.taken else None,
-        follower=run.rate_on(follower) if follower in run.taken else None,
-    )
+def _rates(run: Run) -> dict[BrokerId, BrokerRates]:
+    rates = {setting: run.rate_on(setting) for setting in run.taken if setting.key in REPLICATION_RATES}
+    return {
+        broker: BrokerRates(
+            leader=rates.get(Setting.of_broker(broker, LEADER_RATE)),
+            follower=rates.get(Setting.of_broker(broker, FOLLOWER_RATE)),
+        )
+        for broker in sorted({BrokerId(int(setting.name)) for setting in rates})
+    }
 
 
 def _uneven(snapshot: Snapshot) -> frozenset[str]:
