@@ -121,9 +121,8 @@ def _submitted(
         raise
 
     def ended() -> bool:
-        found = cluster.snapshot(what.plan.topics)
-        refused_still = {name: why for name, why in refused.items() if name in found.running}
-        return all(name not in found.running for name in what.targets if name not in refused_still)
+        running = cluster.snapshot(what.plan.topics).running
+        return running.keys().isdisjoint(what.targets.keys() - refused.keys())
 
     if not wait_until(ended, clock):
         why = (

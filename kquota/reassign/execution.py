@@ -134,7 +134,7 @@ def _later_waves(
             wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
-        latest = next((one for one in open_runs if one.id == run.id), None)
+        latest = next((other for other in open_runs if other.id == run.id), None)
         if run.id in world.runs.unreadable:
             raise Refused(
                 f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "
@@ -284,18 +284,17 @@ def _handed_over(
     """Record that these partitions were submitted or refused. Raises Incomplete if one was refused, or if the record
     cannot be written.
     """
+    started = [str(name) for name in todo if name not in refused]
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
     except Busy:
         raise
     except (KquotaError, MemoryError) as error:
         why = error if isinstance(error, KquotaError) else "there is not enough memory"
-        started = [str(name) for name in todo if name not in refused]
         begun = f". Run {run.id} has submitted {counted(len(started), 'partition')}"
         stands = ", and the throttle stays set. " if run.taken else ". "
         raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
     if refused:
-        started = [str(name) for name in todo if name not in refused]
         begun = f"{words.failed(refused)}. Started: {', '.join(started) or 'none'}"
         stands = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
         raise Incomplete(
@@ -351,7 +350,7 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, ". No move was started, and kquota restored everything that it had written")
     standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
-    _, *named = (part for one in standing for part in ("; ", one))
+    _, *named = (part for setting in standing for part in ("; ", setting))
     left = ". No move was started, but these settings may still be set: "
     return Incomplete(
         (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),

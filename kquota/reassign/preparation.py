@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import NO_SIZES, ListFull, MoveLimits, first_full, lists_of, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, BrokerId, ReplicaId, TopicPartition
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
 """kquota stops with an error after this many snapshots, if each of them differs from the previous one."""
@@ -211,7 +211,7 @@ def _prepared(
     if applied.throttle is not None:
         run = at_rate(run, applied.throttle)
     run = _asked_for(run, plan, moving, asked)
-    limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked, run)
+    limits, notes = _limits(moving, unsettled, found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
     first, entries = _first_wave(world, moving, {s: now[s] for s in lists}, asked, run.limits)
@@ -308,7 +308,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 
 
 def _limits(
-    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
+    moving: Sequence[Move], unsettled: Collection[ReplicaId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
     """Return the rates to set, and a note for each dead broker whose replication rates cannot be set."""
     limits: dict[Setting, tuple[str, ...]] = {}
@@ -326,8 +326,8 @@ def _limits(
         )
     if asked.log_dir_throttle is not None:
         # Kafka's tool sets this rate on every broker for which the plan names a log dir.
-        text = (str(asked.log_dir_throttle),)
-        limits |= {Setting.of_broker(broker, LOG_DIR_RATE): text for broker in with_dirs if broker in found.alive}
+        copying = sorted({broker for _, broker in unsettled} & found.alive)
+        limits |= {Setting.of_broker(broker, LOG_DIR_RATE): (str(asked.log_dir_throttle),) for broker in copying}
     return limits, notes
 
 

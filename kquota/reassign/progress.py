@@ -36,10 +36,12 @@ def statuses(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], running: Collection[TopicPartition]
 ) -> tuple[PartitionStatus, ...]:
     """Return one status for each partition of the plan, in the order of the plan."""
-    return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
+    return tuple(
+        _status(name, target, partitions.get(name), running=name in running) for name, target in plan.targets.items()
+    )
 
 
-def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | None, running: bool) -> PartitionStatus:
+def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | None, *, running: bool) -> PartitionStatus:
     replicas = now.replicas if now else ()
     if running or (now and now.moving):
         progress = Progress.IN_PROGRESS

@@ -113,10 +113,13 @@ def verify(
     found, seen = _settled(cluster, clock, plan, expected)
     look = _looked(seen, found, plan, dirs)
     if preserve:
-        return look.verification
+        return Verification(statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is not None:
-        done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _of_rollback(look, run, dirs))
+        of_goal = look
+        if plan.targets != run.goal.targets:  # the run is being undone
+            of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
+        done = _of_a_run(world, run, of_goal)
     else:
         done = _of_restoration(write(world, _removals_without_record(world, plan, look, cancelled)))
     if clear_all:
@@ -157,10 +160,6 @@ class _Look:
     def verdict(self) -> Progress:
         return verdict([*(s.progress for s in self.statuses), *(s.progress for s in self.log_dirs)])
 
-    @property
-    def verification(self) -> Verification:
-        return Verification(statuses=self.statuses, verdict=self.verdict, log_dirs=self.log_dirs)
-
 
 def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: ReplicaDirs | None) -> _Look:
     wanted = log_dirs.of(plan)
@@ -200,15 +199,12 @@ def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinis
         done = replace(done, notes=(*done.notes, *_held_by_others(known, unfinished)))
     if staying and world.runs.unreadable:
         return replace(done, unknown=staying, unreadable=world.runs.unreadable)
-    if shared or look.verdict is Progress.IN_PROGRESS:
-        return replace(done, notes=(*done.notes, *_foreign(staying, known)))
-    return replace(done, unknown=staying)
-
-
-def _of_rollback(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
-    """Return the state of the rollback plan, for a run that is being undone while its plan is verified."""
-    seen = look.seen
-    return _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
+    if not shared and look.verdict is not Progress.IN_PROGRESS:
+        return replace(done, unknown=staying)
+    if not staying or known is not None:
+        return done
+    note = f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged"
+    return replace(done, notes=(*done.notes, note))
 
 
 def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
@@ -355,7 +351,6 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
 def _cleared(
     world: World, plan: Plan, fenced: Collection[BrokerId], done: Verification, unfinished: Sequence[Run]
 ) -> Verification:
-    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
     seen = world.cluster.snapshot(None)
     if seen.running:
         return replace(done, too_early=True)
@@ -382,7 +377,6 @@ def _cleared(
 
 
 def _dead(seen: Snapshot) -> tuple[BrokerId, ...]:
-    """Return the dead brokers among the replicas in `seen`."""
     return tuple(sorted({broker for now in seen.partitions.values() for broker in now.replicas} - seen.alive))
 
 
@@ -402,12 +396,6 @@ def _of_restoration(
         run=run,
         notes=(*notes, *restoration.notes),
     )
-
-
-def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    if not staying or run is not None:
-        return ()
-    return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)
 
 
 def _held_by_others(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:

@@ -78,22 +78,19 @@ def wave(
     chosen, size = [], 0
     for move in moving:
         new = _entries(move, rooms)
-        if move.submitted:
-            fits = True
-        else:
-            size_then = size + _bytes(move)
+        if not move.submitted:
             fits = (
                 all(rooms[s].holds(those) for s, those in new.items())
-                and (largest is None or size_then <= largest or not size)
+                and (largest is None or not size or size + _bytes(move) <= largest)
                 and load.holds(move.destinations, _size(move, sizes))
             )
-            if fits:
-                size = size_then
-                load.take(move.destinations, _size(move, sizes))
-        if fits:
-            chosen.append(move)
-            for setting, those in new.items():
-                rooms[setting].take(those)
+            if not fits:
+                continue
+            size += _bytes(move)
+            load.take(move.destinations, _size(move, sizes))
+        chosen.append(move)
+        for setting, those in new.items():
+            rooms[setting].take(those)
     return tuple(chosen)
 
 
