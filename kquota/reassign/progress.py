@@ -74,7 +74,4 @@ def verdict(parts: Iterable[Progress]) -> Progress:
     is, otherwise done. If `parts` is empty, the state is done.
     """
     seen = set(parts)
-    for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
-        if progress in seen:
-            return progress
-    return Progress.DONE
+    return next((part for part in (Progress.IN_PROGRESS, Progress.ELSEWHERE) if part in seen), Progress.DONE)

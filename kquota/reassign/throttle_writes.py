@@ -164,7 +164,9 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
     settings are pending. Raises Busy if another kquota has taken over the lock, because that process owns the run now.
     """
     try:
-        return restore_run(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
+        # A failed step may have recorded more than its caller knows.
+        latest = next((other for other in world.runs.unfinished() if other.id == run.id), run)
+        return restore_run(world, latest, certain=not isinstance(error, Unwitnessed))
     except Busy:
         raise
     except KquotaError as second:
@@ -315,10 +317,3 @@ def record(world: World, before: Run, after: Run) -> Run:
     if after != before:
         world.runs.update(after)
     return after
-
-
-def on_record(world: World, run: Run) -> Run:
-    """Return the open run as last recorded, because a failed step may have recorded more than its caller knows. Return
-    `run` itself if no open run has its id.
-    """
-    return next((latest for latest in world.runs.unfinished() if latest.id == run.id), run)

@@ -53,8 +53,7 @@ def too_long(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> froze
     """Return the topics whose lists would be too long for a broker if all moves were submitted at once. `now` has the
     current lists. A missing list counts as unset.
     """
-    rooms = {setting: _Room.of(now.get(setting)) for setting in lists_of(moving)}
-    return frozenset(s.name for s, new in list_entries(moving).items() if not rooms[s].holds(new))
+    return frozenset(s.name for s, new in list_entries(moving).items() if not _Room.of(now.get(s)).holds(new))
 
 
 def wave(
@@ -119,10 +118,6 @@ def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
 class _Room:
     present: set[str]
     bytes: int
-    everything: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.everything = EVERY_REPLICA in self.present
 
     @classmethod
     def of(cls, text: str | None) -> _Room:
@@ -130,7 +125,7 @@ class _Room:
         return cls(present=set(present), bytes=len(",".join(present).encode()))
 
     def holds(self, new: Collection[str]) -> bool:
-        return self.everything or self.bytes + self._more(new) <= LONGEST_VALUE
+        return EVERY_REPLICA in self.present or self.bytes + self._more(new) <= LONGEST_VALUE
 
     def take(self, new: Collection[str]) -> None:
         self.bytes += self._more(new)

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kquota.measure import total
 from kquota.pace.fair_rates import rates
@@ -75,9 +75,6 @@ class Flowing:
     """The rate of each link in bytes per second, as `fair` calculates it. It is 0 if no throttle limits the link."""
     limits: Mapping[WatchedLink, LinkEnd]
     """The end whose throttle limits the link. A link that no throttle limits is not included."""
-
-
-NOTHING_FLOWS: Final = Flowing(rates={}, limits={})
 
 
 def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[WatchedLink, LinkState]:

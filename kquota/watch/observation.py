@@ -175,7 +175,9 @@ class MoveWatch:
 
     def _observed(self, snapshot: Snapshot) -> Observed:
         self._by_topic = topics = by_topic(snapshot, self._by_topic)
-        logs = self._logs(topics, snapshot.alive)
+        logs = None
+        if self._ports.logs is not None:
+            logs = self._ports.logs.read(self._targets_now().wanted(topics), snapshot.alive)
         reading = WatchReading(
             at=self._ports.clock.monotonic(),
             time=self._ports.clock.now(),
@@ -245,11 +247,6 @@ class MoveWatch:
         if targets:
             self._moves.append(WatchedMove(run=None, targets=targets))
         return True
-
-    def _logs(self, topics: Mapping[str, WatchedTopic], alive: frozenset[BrokerId]) -> ReplicaLogs | None:
-        if self._ports.logs is None:
-            return None
-        return self._ports.logs.read(self._targets_now().wanted(topics), alive)
 
     def _limited_out_of_sync(self, topics: Mapping[str, WatchedTopic]) -> Iterator[BrokerId]:
         """Yield the brokers whose throttle rates may delay an out-of-sync replica that is not a copy of a running move,

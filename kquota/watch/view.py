@@ -115,7 +115,10 @@ class WatchedMoveView:
         Only destinations with running copies count. None if there are none, or if one of them has unknown missing bytes
         or no known throttle rate. A single reading is enough to calculate this time.
         """
-        return highest(_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running)
+        running = [lane for lane in self.destinations if lane.done < lane.copies and lane.running]
+        return highest(
+            None if lane.left is None or not lane.throttle else lane.left / lane.throttle for lane in running
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,10 +252,6 @@ def _destination(
         slowest=slowest,
         running=any(state.running for state in links.values()),
     )
-
-
-def _at_throttle(lane: DestinationView) -> float | None:
-    return None if lane.left is None or not lane.throttle else lane.left / lane.throttle
 
 
 def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | None:
