@@ -166,8 +166,7 @@ class _Obstacles:
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
             name = move.partition
-            own = [plan.targets[name] for plan in (run.plan, run.rollback) if name in plan.targets]
-            why = None if move.submitted else guard.obstacle(move, found, own, force=self.force)
+            why = None if move.submitted else guard.obstacle(move, found, run, force=self.force)
             if why is None:
                 ready.append(move)
             elif (name, why) not in self.reported:
@@ -281,9 +280,7 @@ def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted or refused. Raises Incomplete if one was refused, or if the record
-    cannot be written.
-    """
+    """Record that these partitions were submitted or refused."""
     started = [str(name) for name in todo if name not in refused]
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
@@ -306,7 +303,6 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and wait until those that were not refused are visible. Return the refusals."""
     if not todo:
         return {}
     lost: KquotaError | None = None

@@ -217,11 +217,6 @@ def _ended(runs: Runs, plan: Plan) -> Run | None:
 
 
 def _may_stay(plan: Plan, seen: Snapshot, run: Run | None) -> list[Setting]:
-    """Return the settings of throttles that may stay set: the replication rates of `run`.
-
-    Without `run`, return the replication rates of the live brokers and the throttled replica lists of the plan's
-    topics.
-    """
     if run is not None:
         return [s for s in run.taken if s.key in REPLICATION_RATES]
     return [
@@ -233,11 +228,7 @@ def _may_stay(plan: Plan, seen: Snapshot, run: Run | None) -> list[Setting]:
 def _staying(
     settings: Sequence[Setting], now: Mapping[Setting, str | None], run: Run | None, unfinished: Sequence[Run]
 ) -> dict[Setting, str]:
-    """Return the values of `settings` that stay set and that no recorded open run holds. Values that could not be read
-    are left out.
-
-    If `run` was not `crowded`, rates that have their prior values again are also left out.
-    """
+    """Return the values that stay set and that no recorded open run holds, except prior values of `run`."""
     priors = {} if run is None or run.crowded else {s: taken.prior for s, taken in run.taken.items()}
     return {
         setting: value

@@ -164,9 +164,7 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth of each replica's log in bytes per second, or None if it is unknown. A replica whose log is
-    missing from one of the readings is left out.
-    """
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]

@@ -183,7 +183,7 @@ class _Simulation:
         self._left = dict(left)
         self._queues = queues
         self._flows = [*flows, *(flow for queue in queues.values() for flow in (*queue.running(), *queue.started(0.0)))]
-        self._routes = {link: tuple(link_ends(link)) for link in left}
+        self._routes = {link: link_ends(link) for link in left}
         self._now = 0.0
         self._moved = 0.0
 

@@ -73,6 +73,22 @@ class Observed:
         return all(move.ended for move in self.view.moves)
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Switch off the search for reference cycles in this block or function.
+
+    A reading of 100,000 moving partitions creates a million objects without cycles. Repeated searches through them
+    would take a third of the CPU time of the reading.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class MoveWatch:
     """Watches a plan, a run, or every move of a cluster: each `look` returns one reading."""
 
@@ -106,11 +122,11 @@ class MoveWatch:
 
         Raises Unreachable and Refused as the ports do.
         """
-        found = self._look()
+        found = self._read(every_topic=True)
         if found.ended and self._moves:
             self._ports.clock.sleep(self._ports.cluster.stale_seconds)
             self._wide_at = None
-            found = self._look()
+            found = self._read(every_topic=True)
         return found
 
     def glance(self) -> Observed:
@@ -119,7 +135,7 @@ class MoveWatch:
         The result has new moves of other clients, but only the next reading covers their partitions. `SumReplicaLag`
         covers only the topics that were read. Raises Unreachable and Refused as the ports do.
         """
-        return self._look(every_topic=False)
+        return self._read(every_topic=False)
 
     def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
         """Return the readings of a run so far (see `thinned`), and the copies to each broker, for the record of the
@@ -140,10 +156,7 @@ class MoveWatch:
                 broker=to.broker, copied=to.copied, ended=ended if to.copies and to.done == to.copies else None
             )
 
-    def _look(self, *, every_topic: bool = True) -> Observed:
-        with without_collections():
-            return self._read(every_topic=every_topic)
-
+    @without_collections()
     def _read(self, *, every_topic: bool) -> Observed:
         now = self._ports.clock.monotonic()
         wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
@@ -296,22 +309,6 @@ class MoveWatch:
 def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
     """Return the old object if the move has not changed, so that values calculated from this object stay valid."""
     return old if old == new else new
-
-
-@contextmanager
-def without_collections() -> Iterator[None]:
-    """Switch off the search for reference cycles in this block.
-
-    A reading of 100,000 moving partitions creates a million objects without cycles. Repeated searches through them
-    would take a third of the CPU time of the reading.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def of_run(run: Run) -> WatchedMove:
