@@ -116,7 +116,7 @@ def prepare(
         known = replace(known, aborting=False, handed_over=frozenset())
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # the new plan may name other log dirs
-        known = _on_new_topics(known, found.topic_ids, back)
+        known = _with_new_topics(known, found.topic_ids, back)
     prepared = _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
     return replace(prepared, turned=turned)
 
@@ -210,7 +210,7 @@ def _prepared(
     run = known or _new(world, plan, back, found, asked)
     if applied.throttle is not None:
         run = at_rate(run, applied.throttle)
-    run = _asked_for(run, plan, moving, asked)
+    run = _with_options(run, plan, moving, asked)
     limits, notes = _limits(moving, unsettled, found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
@@ -245,7 +245,7 @@ def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId,
     )
 
 
-def _on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
+def _with_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -275,7 +275,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
     )
 
 
-def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
+def _with_options(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,

@@ -99,12 +99,12 @@ def bring(
     try:
         run = _enforced(world, held.run, wanted)
     except Unknown as error:
-        raise Unknown(error, *_stays(held.run)) from error
+        raise Unknown(error, *_stays_open(held.run)) from error
     except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
         raise
     except KquotaError as error:
         if known is not None:
-            raise Incomplete((error, *_stays(held.run)), done=[], undone=[]) from error
+            raise Incomplete((error, *_stays_open(held.run)), done=[], undone=[]) from error
         raise _after_restoring(world, held.run, error) from error
     return HeldThrottle(run=run, changes=held.changes)
 
@@ -327,7 +327,7 @@ def _enforced(world: World, run: Run, wanted: WantedValues) -> Run:
     return run
 
 
-def _stays(run: Run) -> tuple[str, StepFor, str]:
+def _stays_open(run: Run) -> tuple[str, StepFor, str]:
     """Return the end of the error message for a run that stays open."""
     ending = StepFor(NextStep.END_THROTTLE, run.id)
     return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
@@ -340,5 +340,5 @@ def _after_restoring(world: World, run: Run, error: KquotaError) -> KquotaError:
         return Refused(error, ". kquota restored everything that it had written")
     pending = [str(setting) for setting in restoration.pending]
     return Incomplete(
-        (error, f". These settings may still be set: {', '.join(pending)}", *_stays(run)), done=[], undone=pending
+        (error, f". These settings may still be set: {', '.join(pending)}", *_stays_open(run)), done=[], undone=pending
     )

@@ -107,7 +107,7 @@ class MoveWatch:
         self._history: WatchHistory | None = None
         self._wide_at: float | None = None
         self._throttled = ThrottledReplicas()
-        self._uneven: frozenset[str] = frozenset()
+        self._out_of_sync_topics: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
         self._began = ports.clock.now()
         self._readings: dict[str, tuple[CourseReading, ...]] = {}
@@ -161,14 +161,14 @@ class MoveWatch:
         now = self._ports.clock.monotonic()
         wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
         known = None if wide and every_topic else self._topics
-        snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._uneven))
+        snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._out_of_sync_topics))
         if wide:
             self._refresh()
             self._wide_at = now
-            self._uneven = _uneven(snapshot)
+            self._out_of_sync_topics = _out_of_sync_topics(snapshot)
         grown = self._add_moves_of_others(snapshot, wide=wide)
         topics = self._topics if wide or grown or known is None else known
-        self._read_lists(topics | self._uneven, snapshot, wide=wide)
+        self._read_lists(topics | self._out_of_sync_topics, snapshot, wide=wide)
         if not wide and topics != known:
             # The next reading is wide, because the partitions and lists of the new topics have not been read yet.
             self._wide_at = None
@@ -338,7 +338,7 @@ def _rates(run: Run) -> dict[BrokerId, BrokerRates]:
     }
 
 
-def _uneven(snapshot: Snapshot) -> frozenset[str]:
+def _out_of_sync_topics(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(name.topic for name, now in snapshot.partitions.items() if len(now.isr) < len(now.replicas))
 
 
