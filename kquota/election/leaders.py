@@ -15,7 +15,7 @@ from kquota.errors import Invalid
 from kquota.mutation.topic import Partition
 from kquota.reassign import strict_json
 from kquota.reassign.strict_json import Value
-from kquota.terms import HIGHEST_ID, BrokerId, TopicPartition
+from kquota.terms import HIGHEST_ID, TopicPartition
 
 _EXAMPLE: Final = '{"partitions":[{"topic":"t","partition":0}]}'
 
@@ -86,18 +86,14 @@ def batches(
     alternates between the preferred leaders. Partitions with the same preferred leader keep their order. Names that
     `partitions` does not contain are treated as partitions of one more leader.
     """
-    of_broker: defaultdict[BrokerId | None, list[TopicPartition]] = defaultdict(list)
+    of_broker: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for name in names:
         state = partitions.get(name)
-        of_broker[state.replicas[0] if state else None].append(name)
-    turns = chain.from_iterable(zip_longest(*(of_broker[broker] for broker in sorted(of_broker, key=_first_unknown))))
+        of_broker[state.replicas[0] if state else -1].append(name)
+    turns = chain.from_iterable(zip_longest(*(of_broker[broker] for broker in sorted(of_broker))))
     ordered = [name for name in turns if name is not None]
     step = size or max(len(ordered), 1)
     return (ordered[start : start + step] for start in range(0, len(ordered), step))
-
-
-def _first_unknown(broker: BrokerId | None) -> int:
-    return -1 if broker is None else broker
 
 
 def unhealthy(partitions: Mapping[TopicPartition, Partition]) -> frozenset[TopicPartition]:

@@ -12,9 +12,10 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 Port: TypeAlias = Hashable
+_Key = TypeVar("_Key", bound=Hashable)
 
 MOST_STREAMS: Final = 400
 """kquota simulates at most this many streams, because the cost grows with the square of their number.
@@ -97,9 +98,9 @@ def busiest(
     return {port: max(0.0, math.fsum(amounts) - at_once[port]) / capacity[port] for port, amounts in through.items()}
 
 
-def rates(routes: Mapping[int, tuple[Port, Port]], capacity: Mapping[Port, float]) -> dict[int, float]:
+def rates(routes: Mapping[_Key, tuple[Port, Port]], capacity: Mapping[Port, float]) -> dict[_Key, float]:
     """Return the max-min fair rate of each stream: a stream can get more only if a slower or equal stream gets less."""
-    waiting: dict[Port, dict[int, None]] = {}
+    waiting: dict[Port, dict[_Key, None]] = {}
     for n, ports in routes.items():
         for port in ports:
             waiting.setdefault(port, {})[n] = None
@@ -107,7 +108,7 @@ def rates(routes: Mapping[int, tuple[Port, Port]], capacity: Mapping[Port, float
     order = {port: number for number, port in enumerate(waiting)}
     heap = [(left[port] / len(those), order[port], port) for port, those in waiting.items()]
     heapq.heapify(heap)
-    found: dict[int, float] = {}
+    found: dict[_Key, float] = {}
     while heap:
         share, number, port = heapq.heappop(heap)
         those = waiting[port]

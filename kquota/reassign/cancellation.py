@@ -84,7 +84,7 @@ def cancel(
     run = covers(what.plan, runs.unfinished())
     if run is not None:
         runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
-    refused = _submitted(cluster, runs, clock, what, run)
+    refused = _cancel_and_wait(cluster, runs, clock, what, run)
     cancelled = tuple(name for name in what.targets if name not in refused)
     moved = Started()
     if dirs is not None and what.plan.log_dirs:
@@ -98,7 +98,7 @@ def cancel(
     return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 
 
-def _submitted(
+def _cancel_and_wait(
     cluster: MoveCluster, runs: Runs, clock: Clock, what: Cancellable, before: Run | None
 ) -> Mapping[TopicPartition, str]:
     """Cancel the moves, and return the refusals of those that still run.
@@ -121,9 +121,8 @@ def _submitted(
         raise
 
     def ended() -> bool:
-        found = cluster.snapshot(what.plan.topics)
-        refused_still = {name: why for name, why in refused.items() if name in found.running}
-        return all(name not in found.running for name in what.targets if name not in refused_still)
+        running = cluster.snapshot(what.plan.topics).running
+        return running.keys().isdisjoint(what.targets.keys() - refused.keys())
 
     if not wait_until(ended, clock):
         why = (

@@ -97,7 +97,7 @@ def carry_out(
         world.runs.update(run)
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
-    run, started = _first(prepared, run)
+    run, started = _submit_first_wave(prepared, run)
     obstacles = _Obstacles(report=report, force=prepared.applied.force)
     latest, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep, obstacles)
     running = tuple(move.partition for move in prepared.moving if move.submitted)
@@ -134,7 +134,7 @@ def _later_waves(
             wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
-        latest = next((one for one in open_runs if one.id == run.id), None)
+        latest = next((other for other in open_runs if other.id == run.id), None)
         if run.id in world.runs.unreadable:
             raise Refused(
                 f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "
@@ -148,7 +148,7 @@ def _later_waves(
             raise Refused(wrong, NextStep.SHOW_MOVES)
         run, world = latest, replace(world, others=others_than(run, open_runs))
         if reason is None:
-            run, more = _next_or_how_to_go_on(world, noted(run), obstacles)
+            run, more = _submit_later_wave(world, noted(run), obstacles)
             started += more
     return run, started
 
@@ -166,8 +166,7 @@ class _Obstacles:
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
             name = move.partition
-            own = [plan.targets[name] for plan in (run.plan, run.rollback) if name in plan.targets]
-            why = None if move.submitted else guard.obstacle(move, found, own, force=self.force)
+            why = None if move.submitted else guard.obstacle(move, found, run, force=self.force)
             if why is None:
                 ready.append(move)
             elif (name, why) not in self.reported:
@@ -188,7 +187,7 @@ def _held_back(hold_back: Callable[[], str | None], before: str | None, report: 
     return reason
 
 
-def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
+def _submit_first_wave(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Throttle and submit the first wave. Restore the throttle of a new run if it is certain that no move started."""
     world, resumed = prepared.world, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
@@ -207,12 +206,12 @@ def _first(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...
     return _handed_over(world, run, todo, refused), started
 
 
-def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Call `_next`. Except Busy, its errors become Incomplete or Unknown with the next steps, because earlier waves
-    keep moving under their throttle.
+def _submit_later_wave(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
+    """Call `_submit_fitting`. Except Busy, its errors become Incomplete or Unknown with the next steps, because earlier
+    waves keep moving under their throttle.
     """
     try:
-        return _next(world, run, obstacles)
+        return _submit_fitting(world, run, obstacles)
     except (Busy, Incomplete):
         raise
     except Unknown as error:
@@ -223,15 +222,15 @@ def _next_or_how_to_go_on(world: World, run: Run, obstacles: _Obstacles) -> tupl
 
 
 def _stays_open(world: World, run: Run) -> tuple[str | StepFor, ...]:
-    return f". Run {run.id} stays open ({world.runs.place(run)}). ", *_go_on(run)
+    return f". Run {run.id} stays open ({world.runs.place(run)}). ", *_next_steps(run)
 
 
-def _go_on(run: Run) -> tuple[StepFor | str, ...]:
+def _next_steps(run: Run) -> tuple[StepFor | str, ...]:
     resume, abort = StepFor(NextStep.RESUME_RUN, run.id), StepFor(NextStep.ABORT_RUN, run.id)
     return resume, " continues the run, and ", abort, " undoes it"
 
 
-def _next(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
+def _submit_fitting(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle. Return the
     recorded run and the partitions that were submitted now.
 
@@ -281,25 +280,22 @@ def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId
 def _handed_over(
     world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted or refused. Raises Incomplete if one was refused, or if the record
-    cannot be written.
-    """
+    """Record that these partitions were submitted or refused."""
+    started = [str(name) for name in todo if name not in refused]
     try:
         run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
     except Busy:
         raise
     except (KquotaError, MemoryError) as error:
         why = error if isinstance(error, KquotaError) else "there is not enough memory"
-        started = [str(name) for name in todo if name not in refused]
-        begun = f". Run {run.id} has submitted {counted(len(started), 'partition')}"
-        stands = ", and the throttle stays set. " if run.taken else ". "
-        raise Incomplete((why, begun, stands, *_go_on(run)), done=started, undone=[str(why)]) from error
+        submitted = f". Run {run.id} has submitted {counted(len(started), 'partition')}"
+        stays = ", and the throttle stays set. " if run.taken else ". "
+        raise Incomplete((why, submitted, stays, *_next_steps(run)), done=started, undone=[str(why)]) from error
     if refused:
-        started = [str(name) for name in todo if name not in refused]
-        begun = f"{words.failed(refused)}. Started: {', '.join(started) or 'none'}"
-        stands = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
+        failed = f"{words.failed(refused)}. Started: {', '.join(started) or 'none'}"
+        stays = "The throttle stays set" if run.taken else f"Run {run.id} stays open"
         raise Incomplete(
-            (begun, f". {stands}. ", *_go_on(run)),
+            (failed, f". {stays}. ", *_next_steps(run)),
             done=started,
             undone=[str(name) for name in refused],
         )
@@ -307,7 +303,6 @@ def _handed_over(
 
 
 def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
-    """Submit the moves, and wait until those that were not refused are visible. Return the refusals."""
     if not todo:
         return {}
     lost: KquotaError | None = None
@@ -342,16 +337,15 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
     """
     place = world.runs.place(run)
     if resumed:
-        stands = f". Run {run.id} stays open ({place}), and its throttle stays set. "
-        if not run.taken:
-            stands = f". Run {run.id} stays open ({place}). "
-        return Incomplete((error, stands, *_go_on(run)), done=[], undone=[str(error)])
+        and_throttle = ", and its throttle stays set" if run.taken else ""
+        stays = f". Run {run.id} stays open ({place}){and_throttle}. "
+        return Incomplete((error, stays, *_next_steps(run)), done=[], undone=[str(error)])
     restoration = restore_after(world, run, error)
     if not restoration.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, ". No move was started, and kquota restored everything that it had written")
     standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
-    _, *named = (part for one in standing for part in ("; ", one))
+    _, *named = (part for setting in standing for part in ("; ", setting))
     left = ". No move was started, but these settings may still be set: "
     return Incomplete(
         (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),

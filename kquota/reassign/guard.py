@@ -50,17 +50,14 @@ def _undo_without(broker: BrokerId, run: Run, found: Snapshot) -> tuple[object, 
     parts also name this way.
     """
     why = ", because the run cannot be undone without this broker"
-    if names := [name for name in run.goal.targets if _needs(broker, name, found)]:
+    if names := [name for name in run.goal.targets if _leaderless_without(broker, name, found)]:
         return (f"{why}. Without it, {named(names)} can only get a leader by an unclean election, which can lose data",)
     if any(name in found.running for name in run.goal.targets):
         return (f"{why}. To cancel only the moves that are still running, use ", NextStep.CANCEL_MOVES)
     return (why,)
 
 
-def _needs(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
-    """Return whether a partition has no leader, a replica on `broker`, and no replica on another broker that is known
-    to be in sync.
-    """
+def _leaderless_without(broker: BrokerId, name: TopicPartition, found: Snapshot) -> bool:
     now = found.partitions.get(name)
     return now is not None and now.leader is None and broker in now.replicas and set(now.isr) <= {broker}
 
@@ -135,14 +132,13 @@ def check_leaders(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
             )
 
 
-def obstacle(move: Move, found: Snapshot, own: Collection[Sequence[int]], *, force: bool) -> str | None:
-    """Return the reason why a move of a later wave must wait, or None. `own` are the targets of this partition in the
-    run's plan and in its rollback plan.
+def obstacle(move: Move, found: Snapshot, run: Run, *, force: bool) -> str | None:
+    """Return the reason why a move of a later wave of `run` must wait, or None.
 
     A cancellation needs no live brokers. With `force`, the move overrides a move to another target.
     """
     now = found.partitions[move.partition]
-    if now.moving and now.target not in own and not force:
+    if now.moving and now.target not in _targets(run, move.partition) and not force:
         return f"another client has started a move to {joined(now.target)}"
     cancels = now.moving and not move.destinations
     if not cancels and (dead := [broker for broker in move.target if broker not in found.racks]):

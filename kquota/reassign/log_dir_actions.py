@@ -137,7 +137,7 @@ def _ask(
     fresh = todo(before or reading)
     left = todo(reading)
     while any(broker not in reading.silent for _, broker in left):
-        errors = dirs.alter(left).errors
+        errors = dirs.alter(left)
         refused |= {r: error for r, error in errors.items() if not isinstance(error, (Unknown, Unreachable))}
         reading = reading.after(dirs.read(left.keys()), left.keys())
         left = {replica: path for replica, path in todo(reading).items() if replica not in refused}

@@ -87,17 +87,12 @@ class LogDirStatus:
     target: str
 
 
-def of(plan: Plan, partitions: Collection[TopicPartition] | None = None) -> dict[ReplicaId, str]:
-    """Return the log dirs that the plan names, for `partitions` or for all partitions (None), sorted by partition and
-    broker.
+def of(plan: Plan) -> dict[ReplicaId, str]:
+    """Return the log dirs that the plan names, sorted by partition and broker.
 
     Trailing slashes are removed, because brokers report log dirs without them.
     """
-    return {
-        replica: path.rstrip("/") or "/"
-        for replica, path in sorted(plan.log_dirs.items())
-        if partitions is None or replica[0] in partitions
-    }
+    return {replica: path.rstrip("/") or "/" for replica, path in sorted(plan.log_dirs.items())}
 
 
 def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
@@ -105,14 +100,10 @@ def replicas(plan: Plan) -> tuple[ReplicaId, ...]:
     return tuple((partition, broker) for partition, target in plan.targets.items() for broker in target)
 
 
-def current(reading: LogDirReading, those: Iterable[ReplicaId]) -> dict[ReplicaId, str]:
-    """Return the current log dir of each replica. A replica whose log dir is unknown is left out."""
-    return {replica: path for replica in those if (path := reading.place(replica).current) is not None}
-
-
 def with_dirs(plan: Plan, reading: LogDirReading) -> Plan:
     """Return the plan with the current log dir of each of its replicas. An unknown log dir becomes "any"."""
-    return replace(plan, log_dirs=current(reading, replicas(plan)))
+    places = {replica: reading.place(replica).current for replica in replicas(plan)}
+    return replace(plan, log_dirs={replica: path for replica, path in places.items() if path is not None})
 
 
 def unsettled(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
@@ -168,11 +159,6 @@ def check(wanted: WantedLogDirs, reading: LogDirReading) -> None:
                 f"{partition}: log dir {path} of broker {broker} accepts no replica ({why}). "
                 'Use another log dir or "any". Nothing was written'
             )
-
-
-def brokers(those: Iterable[ReplicaId]) -> tuple[BrokerId, ...]:
-    """Return the brokers of the replicas, sorted."""
-    return tuple(sorted({broker for _, broker in those}))
 
 
 def statuses(

@@ -130,9 +130,9 @@ def carried(
         now = partitions[move.partition]
         if not move.destinations or now.leader is None:
             continue
-        w = writes.get(move.partition)
+        written = writes.get(move.partition)
         followers = sum(broker in move.sources and broker != now.leader for broker in now.isr)
-        keep_up[now.leader].append(0.0 if not followers else None if w is None else w * followers)
+        keep_up[now.leader].append(0.0 if not followers else None if written is None else written * followers)
         for broker in move.destinations:
             if broker == now.leader:  # this new replica caught up and was elected
                 continue

@@ -24,8 +24,10 @@ _ANY_TOO: Final = f',"{ANY}"'
 _FIELDS: Final = ("topic", "partition", "replicas", "log_dirs")
 _KNOWN: Final = frozenset(_FIELDS)
 _EXAMPLE: Final = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
-_CURRENT: Final = "Current partition replica assignment"
-_PROPOSED: Final = "Proposed partition reassignment configuration"
+CURRENT: Final = "Current partition replica assignment"
+"""The line of kafka-reassign-partitions above the rollback plan."""
+PROPOSED: Final = "Proposed partition reassignment configuration"
+"""The line of kafka-reassign-partitions above a generated plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,17 +166,17 @@ def _load(text: str, where: str, unread: set[str]) -> Value:
     try:
         found = strict_json.load(text, where, _EXAMPLE, shorten, "partitions")
     except Invalid as error:
-        if _PROPOSED in text:
+        if PROPOSED in text:
             raise Invalid(
                 f"{where}: contains the whole output of ",
                 Parameter("generate"),
-                f'. Keep only the line below "{_PROPOSED}", and save the line below "{_CURRENT}" as the rollback plan',
+                f'. Keep only the line below "{PROPOSED}", and save the line below "{CURRENT}" as the rollback plan',
             ) from error
-        if _CURRENT in text:
+        if CURRENT in text:
             raise Invalid(
                 f"{where}: contains the whole output of ",
                 Parameter("execute"),
-                f'. Keep only the line below "{_CURRENT}", which is the rollback plan',
+                f'. Keep only the line below "{CURRENT}", which is the rollback plan',
             ) from error
         raise
     if "topics" in found.fields() and "partitions" not in found.fields():
@@ -234,18 +236,18 @@ def plain_entry(entry: dict[str, Any], topics: dict[str, str]) -> _Target | dict
 
 
 def _target(entry: Value, unread: set[str]) -> _Target:
-    unread |= entry.fields().keys() - set(_FIELDS)
+    unread |= entry.fields().keys() - _KNOWN
     topic = entry.field("topic")
     name = topic.text()
     if why := wrong_topic_name(name):
         raise topic.wrong(f"{brief(name)} {why}")
     partition = TopicPartition(name, entry.field("partition").number())
-    field = entry.field("replicas")
-    replicas = tuple(map(BrokerId, field.numbers()))
+    brokers = entry.field("replicas")
+    replicas = tuple(map(BrokerId, brokers.numbers()))
     if not replicas:
-        raise field.wrong(f"{partition}: Partition replica list cannot be empty")
+        raise brokers.wrong(f"{partition}: Partition replica list cannot be empty")
     if twice := repeated(replicas):
-        raise field.wrong(
+        raise brokers.wrong(
             f"Partition replica lists may not contain duplicate entries: {partition} contains multiple entries for "
             f"{cut(','.join(map(str, twice)))}"
         )

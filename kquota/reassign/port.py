@@ -189,18 +189,6 @@ class Clock(Protocol):
         """Wait for this many seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredLogDirs:
-    """The answers to a request for log dirs. A replica in neither field is in the requested log dir or moving to it.
-
-    `absent` are replicas that their broker does not have yet. The broker remembers the request until it restarts, and
-    creates the replica in the requested log dir.
-    """
-
-    absent: frozenset[ReplicaId] = frozenset()
-    errors: Mapping[ReplicaId, KquotaError] = field(default_factory=dict)
-
-
 class ReplicaDirs(Protocol):
     """The log dirs of replicas (KIP-113). All brokers are asked at once, so no broker delays the others."""
 
@@ -211,10 +199,12 @@ class ReplicaDirs(Protocol):
         answer.
         """
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Mapping[ReplicaId, KquotaError]:
         """Ask the broker of each replica to move the replica into the given log dir, under the broker's throttle.
 
-        A request for the current log dir of a replica ends its copy. The errors are Refused if the broker refuses,
-        Unreachable if it is dead, and Unknown if its answer is missing or does not show whether the replica moves.
-        Raises Busy if another process has taken over the lock.
+        A request for the current log dir of a replica ends its copy. If the broker does not have the replica yet, it
+        remembers the request until it restarts, and creates the replica in this log dir.
+
+        The returned errors are Refused if the broker refuses, Unreachable if it is dead, and Unknown if its answer is
+        missing or does not show whether the replica moves. Raises Busy if another process has taken over the lock.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from kquota.reassign.throttle_writes import World, read
 from kquota.reassign.wave import NO_SIZES, ListFull, MoveLimits, first_full, lists_of, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
-from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, BrokerId, ReplicaId, TopicPartition
+from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
 """kquota stops with an error after this many snapshots, if each of them differs from the previous one."""
@@ -116,7 +116,7 @@ def prepare(
         known = replace(known, aborting=False, handed_over=frozenset())
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # the new plan may name other log dirs
-        known = _on_new_topics(known, found.topic_ids, back)
+        known = _with_new_topics(known, found.topic_ids, back)
     prepared = _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
     return replace(prepared, turned=turned)
 
@@ -210,8 +210,8 @@ def _prepared(
     run = known or _new(world, plan, back, found, asked)
     if applied.throttle is not None:
         run = at_rate(run, applied.throttle)
-    run = _asked_for(run, plan, moving, asked)
-    limits, notes = _limits(moving, log_dirs.brokers(unsettled), found, asked, run)
+    run = _with_options(run, plan, moving, asked)
+    limits, notes = _limits(moving, unsettled, found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
     first, entries = _first_wave(world, moving, {s: now[s] for s in lists}, asked, run.limits)
@@ -245,7 +245,7 @@ def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId,
     )
 
 
-def _on_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
+def _with_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
     recreated_topics = recreated(run, topic_ids)
     if not recreated_topics:
         return run
@@ -275,7 +275,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
     )
 
 
-def _asked_for(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
+def _with_options(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
@@ -308,7 +308,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 
 
 def _limits(
-    moving: Sequence[Move], with_dirs: Sequence[BrokerId], found: Snapshot, asked: Asked, run: Run
+    moving: Sequence[Move], unsettled: Collection[ReplicaId], found: Snapshot, asked: Asked, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
     """Return the rates to set, and a note for each dead broker whose replication rates cannot be set."""
     limits: dict[Setting, tuple[str, ...]] = {}
@@ -326,8 +326,8 @@ def _limits(
         )
     if asked.log_dir_throttle is not None:
         # Kafka's tool sets this rate on every broker for which the plan names a log dir.
-        text = (str(asked.log_dir_throttle),)
-        limits |= {Setting.of_broker(broker, LOG_DIR_RATE): text for broker in with_dirs if broker in found.alive}
+        copying = sorted({broker for _, broker in unsettled} & found.alive)
+        limits |= {Setting.of_broker(broker, LOG_DIR_RATE): (str(asked.log_dir_throttle),) for broker in copying}
     return limits, notes
 
 

@@ -36,10 +36,12 @@ def statuses(
     plan: Plan, partitions: Mapping[TopicPartition, PartitionReplicas], running: Collection[TopicPartition]
 ) -> tuple[PartitionStatus, ...]:
     """Return one status for each partition of the plan, in the order of the plan."""
-    return tuple(_status(name, target, partitions.get(name), name in running) for name, target in plan.targets.items())
+    return tuple(
+        _status(name, target, partitions.get(name), running=name in running) for name, target in plan.targets.items()
+    )
 
 
-def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | None, running: bool) -> PartitionStatus:
+def _status(name: TopicPartition, target: Replicas, now: PartitionReplicas | None, *, running: bool) -> PartitionStatus:
     replicas = now.replicas if now else ()
     if running or (now and now.moving):
         progress = Progress.IN_PROGRESS
@@ -72,7 +74,4 @@ def verdict(parts: Iterable[Progress]) -> Progress:
     is, otherwise done. If `parts` is empty, the state is done.
     """
     seen = set(parts)
-    for progress in (Progress.IN_PROGRESS, Progress.ELSEWHERE):
-        if progress in seen:
-            return progress
-    return Progress.DONE
+    return next((part for part in (Progress.IN_PROGRESS, Progress.ELSEWHERE) if part in seen), Progress.DONE)

@@ -40,10 +40,9 @@ def state(run: Run, found: Snapshot) -> RunState:
     """
     goal = run.goal
     moving = any(name in found.running for name in goal.targets)
-    waiting = [name for name in run.waiting if name in found.partitions]
-    at_rest = [s for s in statuses(goal, found.partitions, found.running) if s.partition in set(waiting)]
-    left = bool(at_rest) and verdict(s.progress for s in at_rest) is not Progress.DONE
-    if left:
+    waiting = {name for name in run.waiting if name in found.partitions}
+    at_rest = (s for s in statuses(goal, found.partitions, found.running) if s.partition in waiting)
+    if verdict(status.progress for status in at_rest) is not Progress.DONE:
         return RunState.WAITING if moving or len(waiting) < len(goal.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED
 

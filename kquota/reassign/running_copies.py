@@ -47,16 +47,11 @@ def running_copies(
 
 
 def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> RunningCopy:
-    """Return the copy of the new replica `own` from `leader`. None means that the replica was not found.
-
-    `known` is false if `own` was not found, and its broker did not report all its log dirs.
-    """
+    """`known` is false if `own` was not found, and its broker did not report all its log dirs."""
     if not known:
         return RunningCopy(copied=None, left=None)
-    copied = 0 if own is None else own.size
-    if leader is None:
-        return RunningCopy(copied=copied, left=None)
-    return RunningCopy(copied=copied, left=leader.size if own is None else _left(own, leader))
+    left = None if leader is None else leader.size if own is None else _left(own, leader)
+    return RunningCopy(copied=0 if own is None else own.size, left=left)
 
 
 def _left(own: Replica, leader: Replica) -> int | None:

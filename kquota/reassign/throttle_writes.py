@@ -164,7 +164,9 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
     settings are pending. Raises Busy if another kquota has taken over the lock, because that process owns the run now.
     """
     try:
-        return restore_run(world, on_record(world, run), certain=not isinstance(error, Unwitnessed))
+        # A failed step may have recorded more than its caller knows.
+        latest = next((other for other in world.runs.unfinished() if other.id == run.id), run)
+        return restore_run(world, latest, certain=not isinstance(error, Unwitnessed))
     except Busy:
         raise
     except KquotaError as second:
@@ -192,7 +194,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
         later = _pass_on(world, part, now, others)
         changes = restore_changes(part, now, others)
         everything = changes if certain else (*changes, *repeat_changes(part, now, others))
-        errors = _written(world, everything)
+        errors = _write_errors(world, everything)
         done += [change for change in changes if change.setting not in errors]
         pending |= errors
         if not any(isinstance(error, Conflict) for error in errors.values()):
@@ -278,15 +280,15 @@ def write(world: World, changes: Sequence[Change]) -> Restoration:
     A change that fails is pending, and is not retried. A change that does not become visible within `SEEN_SECONDS` is
     also pending. Raises the errors of the cluster.
     """
-    errors = _written(world, changes)
+    errors = _write_errors(world, changes)
     return Restoration(
         restored=tuple(change for change in changes if change.setting not in errors),
         pending=errors,
     )
 
 
-def _written(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
-    """Return the errors of settings that were not written or did not become visible in time."""
+def _write_errors(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+    """Write the changes, and return the errors of those that failed or did not become visible in time."""
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):
         errors |= world.cluster.change(batch)
@@ -315,10 +317,3 @@ def record(world: World, before: Run, after: Run) -> Run:
     if after != before:
         world.runs.update(after)
     return after
-
-
-def on_record(world: World, run: Run) -> Run:
-    """Return the open run as last recorded, because a failed step may have recorded more than its caller knows. Return
-    `run` itself if no open run has its id.
-    """
-    return next((latest for latest in world.runs.unfinished() if latest.id == run.id), run)

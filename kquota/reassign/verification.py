@@ -15,7 +15,6 @@ from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, s
 from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import (
-    Restoration,
     Unread,
     World,
     clear_dead,
@@ -111,17 +110,21 @@ def verify(
     cancelled = tuple(cancelled)
     expected = _submitted(run, plan) - {move.partition for move in cancelled}
     found, seen = _settled(cluster, clock, plan, expected)
-    look = _looked(seen, found, plan, dirs)
+    done = _looked(seen, found, plan, dirs)
     if preserve:
-        return look.verification
+        return done
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
-    if run is not None:
-        done = _of_a_run(world, run, look if plan.targets == run.goal.targets else _of_rollback(look, run, dirs))
+    if run is None:
+        written = write(world, _removals_without_record(world, plan, done.statuses, cancelled))
+        done = replace(done, restored=written.restored, pending=written.pending)
     else:
-        done = _of_restoration(write(world, _removals_without_record(world, plan, look, cancelled)))
+        of_goal = done
+        if plan.targets != run.goal.targets:  # the run is being undone
+            of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
+        done = _restored(world, run, seen, of_goal, done)
     if clear_all:
         done = _cleared(world, plan, fenced, done, unfinished)
-    reported = _reported(world, plan, look, done, runs.unfinished())
+    reported = _reported(world, plan, seen, done, runs.unfinished())
     return replace(reported, unread=()) if clear_all and not done.too_early else reported
 
 
@@ -137,88 +140,71 @@ def unless_it_writes(
     if covers(plan, unfinished) is not None or not runs.settled:
         return None
     seen = cluster.snapshot(plan.topics)
-    look = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
+    done = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
     world = World(cluster=cluster, runs=runs, clock=clock, others=unfinished)
-    if look.verdict is not Progress.DONE or _removals_without_record(world, plan, look, ()):
+    if done.verdict is not Progress.DONE or _removals_without_record(world, plan, done.statuses, ()):
         return None
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None:  # a run of this plan began after the first read
         return None
-    return _reported(world, plan, look, _of_restoration(Restoration()), unfinished)
+    return _reported(world, plan, seen, done, unfinished)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    statuses: tuple[PartitionStatus, ...]
-    seen: Snapshot
-    log_dirs: tuple[log_dirs.LogDirStatus, ...]
-
-    @property
-    def verdict(self) -> Progress:
-        return verdict([*(s.progress for s in self.statuses), *(s.progress for s in self.log_dirs)])
-
-    @property
-    def verification(self) -> Verification:
-        return Verification(statuses=self.statuses, verdict=self.verdict, log_dirs=self.log_dirs)
-
-
-def _looked(seen: Snapshot, found: Sequence[PartitionStatus], plan: Plan, dirs: ReplicaDirs | None) -> _Look:
+def _looked(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs: ReplicaDirs | None) -> Verification:
+    """Return the state of the plan, before anything is restored. `found` are the statuses in `seen`."""
     wanted = log_dirs.of(plan)
     states: tuple[log_dirs.LogDirStatus, ...] = ()
     if dirs is not None and wanted:
         states = log_dirs.statuses(wanted, dirs.read(wanted.keys()), seen.partitions, seen.running)
-    return _Look(statuses=tuple(found), seen=seen, log_dirs=states)
+    every = [*(status.progress for status in found), *(status.progress for status in states)]
+    return Verification(statuses=found, verdict=verdict(every), log_dirs=states)
 
 
-def _reported(world: World, plan: Plan, look: _Look, done: Verification, unfinished: Sequence[Run]) -> Verification:
-    """Add the state of the plan, and the throttles that stay set, to the result."""
+def _reported(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
+    """Add the throttles that stay set, and what is known about the run of the plan, to the result."""
     shared = world.runs.shared
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
         # Ended runs are read only if the result can depend on them, because there are many, with long plans.
-        settings = _may_stay(plan, look.seen, None)
+        settings = _may_stay(plan, seen, None)
         staying = _staying(settings, world.cluster.values(settings), None, unfinished)
         known = _ended(world.runs, plan) if staying or unfinished else None
     elif not shared:
         known = known or _ended(world.runs, plan)
-        settings = _may_stay(plan, look.seen, known)
+        settings = _may_stay(plan, seen, known)
         now = world.cluster.values(settings)
         staying = _staying(settings, now, known, unfinished)
-        if known is None and look.verdict is not Progress.IN_PROGRESS:
+        if known is None and done.verdict is not Progress.IN_PROGRESS:
             unknown = dict.fromkeys((s for s in settings if s not in now), Unread())
-            done = replace(done, unread=_unread(world.cluster, look.seen), pending={**unknown, **done.pending})
-    done = replace(done, statuses=look.statuses, verdict=look.verdict, log_dirs=look.log_dirs)
+            done = replace(done, unread=_unread(world.cluster, seen), pending={**unknown, **done.pending})
     goal = plan if known is None else known.goal
-    if look.verdict is Progress.ELSEWHERE:
+    if done.verdict is Progress.ELSEWHERE:
         last = known or _ended(world.runs, plan)
-        undone = last if last is not None and _was_undone(last, plan, look) else None
+        undone = last if last is not None and _was_undone(last, plan, done.statuses) else None
         done = replace(done, undone=undone, unrecorded=last is None)
         goal = goal if undone is None else undone.rollback
-    done = replace(done, led_by_others=led_by_others(goal, look.seen.partitions, look.seen.alive))
-    if look.verdict is not Progress.IN_PROGRESS:
+    done = replace(done, led_by_others=led_by_others(goal, seen.partitions, seen.alive))
+    if done.verdict is not Progress.IN_PROGRESS:
         done = replace(done, notes=(*done.notes, *_held_by_others(known, unfinished)))
     if staying and world.runs.unreadable:
         return replace(done, unknown=staying, unreadable=world.runs.unreadable)
-    if shared or look.verdict is Progress.IN_PROGRESS:
-        return replace(done, notes=(*done.notes, *_foreign(staying, known)))
-    return replace(done, unknown=staying)
+    if not shared and done.verdict is not Progress.IN_PROGRESS:
+        return replace(done, unknown=staying)
+    if not staying or known is not None:
+        return done
+    note = f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged"
+    return replace(done, notes=(*done.notes, note))
 
 
-def _of_rollback(look: _Look, run: Run, dirs: ReplicaDirs | None) -> _Look:
-    """Return the state of the rollback plan, for a run that is being undone while its plan is verified."""
-    seen = look.seen
-    return _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
-
-
-def _was_undone(run: Run, plan: Plan, look: _Look) -> bool:
+def _was_undone(run: Run, plan: Plan, found: Iterable[PartitionStatus]) -> bool:
     """Return whether `run` executed `plan` and was undone, or is being undone.
 
     A cancellation and an executed rollback plan also count, because the partitions then have their previous replicas.
     """
     if plan.targets != run.plan.targets:
         return False
-    elsewhere = [status for status in look.statuses if status.progress is Progress.ELSEWHERE]
+    elsewhere = [status for status in found if status.progress is Progress.ELSEWHERE]
     before = run.rollback.targets
     return run.aborting or bool(elsewhere and all(s.replicas == before.get(s.partition) for s in elsewhere))
 
@@ -231,11 +217,6 @@ def _ended(runs: Runs, plan: Plan) -> Run | None:
 
 
 def _may_stay(plan: Plan, seen: Snapshot, run: Run | None) -> list[Setting]:
-    """Return the settings of throttles that may stay set: the replication rates of `run`.
-
-    Without `run`, return the replication rates of the live brokers and the throttled replica lists of the plan's
-    topics.
-    """
     if run is not None:
         return [s for s in run.taken if s.key in REPLICATION_RATES]
     return [
@@ -247,11 +228,7 @@ def _may_stay(plan: Plan, seen: Snapshot, run: Run | None) -> list[Setting]:
 def _staying(
     settings: Sequence[Setting], now: Mapping[Setting, str | None], run: Run | None, unfinished: Sequence[Run]
 ) -> dict[Setting, str]:
-    """Return the values of `settings` that stay set and that no recorded open run holds. Values that could not be read
-    are left out.
-
-    If `run` was not `crowded`, rates that have their prior values again are also left out.
-    """
+    """Return the values that stay set and that no recorded open run holds, except prior values of `run`."""
     priors = {} if run is None or run.crowded else {s: taken.prior for s, taken in run.taken.items()}
     return {
         setting: value
@@ -302,14 +279,14 @@ def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
     return any(now is not None and now.isr and set(now.replicas) - set(now.isr) for now in at_rest)
 
 
-def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
-    """Restore the values that are no longer needed. Rates stay while partitions move, also between the log dirs of a
-    broker.
+def _restored(world: World, run: Run, seen: Snapshot, of_goal: Verification, done: Verification) -> Verification:
+    """Restore the values of the run that are no longer needed for its goal, and add them to `done`. Rates stay while
+    partitions move, also between the log dirs of a broker.
     """
-    moving = {status.partition for status in look.statuses if status.progress is Progress.IN_PROGRESS}
-    moving |= {status.partition for status in look.log_dirs if status.progress is Progress.IN_PROGRESS}
-    at_rest = {s.partition for s in look.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
-    recreated_topics = recreated(run, look.seen.topic_ids)
+    moving = {status.partition for status in of_goal.statuses if status.progress is Progress.IN_PROGRESS}
+    moving |= {status.partition for status in of_goal.log_dirs if status.progress is Progress.IN_PROGRESS}
+    at_rest = {s.partition for s in of_goal.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
+    recreated_topics = recreated(run, seen.topic_ids)
     run = record(world, run, without_topics(run, recreated_topics))
     waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in recreated_topics)
     if moving:
@@ -321,7 +298,15 @@ def _of_a_run(world: World, run: Run, look: _Look) -> Verification:
         f"topic {topic} was deleted and created again after the run began. kquota leaves the new topic unchanged"
         for topic in recreated_topics
     )
-    return replace(_of_restoration(restoration, run=run, waiting=waiting, notes=notes), lost=lost)
+    return replace(
+        done,
+        run=run,
+        restored=restoration.restored,
+        pending=restoration.pending,
+        waiting=waiting,
+        lost=lost,
+        notes=(*notes, *restoration.notes),
+    )
 
 
 def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
@@ -335,7 +320,9 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
     return tuple(lost)
 
 
-def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: Iterable[Move]) -> tuple[Change, ...]:
+def _removals_without_record(
+    world: World, plan: Plan, found: Iterable[PartitionStatus], cancelled: Iterable[Move]
+) -> tuple[Change, ...]:
     """Return the changes that remove the list entries of the plan's ended moves and of the `cancelled` moves.
 
     A topic is left out if an open run has entries in its lists, because these entries and entries of another tool can
@@ -346,7 +333,7 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
     in_use = {setting.name for run in world.others for setting in run.held if setting.is_list}
     settings = [Setting.of_topic(topic, key) for topic in plan.topics if topic not in in_use for key in THROTTLE_LISTS]
     now = world.cluster.values(settings)
-    ended = [status for status in look.statuses if status.progress is Progress.DONE and status.partition not in known]
+    ended = [status for status in found if status.progress is Progress.DONE and status.partition not in known]
     done = {status.partition: status.target for status in ended}
     stopped = {move.partition: move for move in cancelled if move.partition not in known}
     return unrecorded_removals(done, now, stopped)
@@ -355,7 +342,6 @@ def _removals_without_record(world: World, plan: Plan, look: _Look, cancelled: I
 def _cleared(
     world: World, plan: Plan, fenced: Collection[BrokerId], done: Verification, unfinished: Sequence[Run]
 ) -> Verification:
-    """Clear what `verify` removes with `clear_all`, including throttles of other tools, unless a move is running."""
     seen = world.cluster.snapshot(None)
     if seen.running:
         return replace(done, too_early=True)
@@ -382,32 +368,7 @@ def _cleared(
 
 
 def _dead(seen: Snapshot) -> tuple[BrokerId, ...]:
-    """Return the dead brokers among the replicas in `seen`."""
     return tuple(sorted({broker for now in seen.partitions.values() for broker in now.replicas} - seen.alive))
-
-
-def _of_restoration(
-    restoration: Restoration,
-    *,
-    run: Run | None = None,
-    waiting: tuple[TopicPartition, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> Verification:
-    return Verification(
-        statuses=(),
-        verdict=Progress.DONE,
-        restored=restoration.restored,
-        pending=restoration.pending,
-        waiting=waiting,
-        run=run,
-        notes=(*notes, *restoration.notes),
-    )
-
-
-def _foreign(staying: Mapping[Setting, str], run: Run | None) -> tuple[str, ...]:
-    if not staying or run is not None:
-        return ()
-    return (f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged",)
 
 
 def _held_by_others(run: Run | None, unfinished: Sequence[Run]) -> tuple[str, ...]:

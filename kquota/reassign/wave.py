@@ -53,8 +53,7 @@ def too_long(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> froze
     """Return the topics whose lists would be too long for a broker if all moves were submitted at once. `now` has the
     current lists. A missing list counts as unset.
     """
-    rooms = {setting: _Room.of(now.get(setting)) for setting in lists_of(moving)}
-    return frozenset(s.name for s, new in list_entries(moving).items() if not rooms[s].holds(new))
+    return frozenset(s.name for s, new in list_entries(moving).items() if not _Room.of(now.get(s)).holds(new))
 
 
 def wave(
@@ -78,22 +77,19 @@ def wave(
     chosen, size = [], 0
     for move in moving:
         new = _entries(move, rooms)
-        if move.submitted:
-            fits = True
-        else:
-            size_then = size + _bytes(move)
+        if not move.submitted:
             fits = (
                 all(rooms[s].holds(those) for s, those in new.items())
-                and (largest is None or size_then <= largest or not size)
+                and (largest is None or not size or size + _bytes(move) <= largest)
                 and load.holds(move.destinations, _size(move, sizes))
             )
-            if fits:
-                size = size_then
-                load.take(move.destinations, _size(move, sizes))
-        if fits:
-            chosen.append(move)
-            for setting, those in new.items():
-                rooms[setting].take(those)
+            if not fits:
+                continue
+            size += _bytes(move)
+            load.take(move.destinations, _size(move, sizes))
+        chosen.append(move)
+        for setting, those in new.items():
+            rooms[setting].take(those)
     return tuple(chosen)
 
 
@@ -122,10 +118,6 @@ def lists_of(moving: Iterable[Move]) -> tuple[Setting, ...]:
 class _Room:
     present: set[str]
     bytes: int
-    everything: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.everything = EVERY_REPLICA in self.present
 
     @classmethod
     def of(cls, text: str | None) -> _Room:
@@ -133,7 +125,7 @@ class _Room:
         return cls(present=set(present), bytes=len(",".join(present).encode()))
 
     def holds(self, new: Collection[str]) -> bool:
-        return self.everything or self.bytes + self._more(new) <= LONGEST_VALUE
+        return EVERY_REPLICA in self.present or self.bytes + self._more(new) <= LONGEST_VALUE
 
     def take(self, new: Collection[str]) -> None:
         self.bytes += self._more(new)

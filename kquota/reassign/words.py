@@ -8,7 +8,7 @@ from typing import Final
 from kquota.list_text import joined
 from kquota.measure import ByteRate
 from kquota.reassign.moves import PartitionReplicas
-from kquota.reassign.plan import Plan
+from kquota.reassign.plan import CURRENT, PROPOSED, Plan
 from kquota.reassign.progress import PartitionStatus, Progress
 from kquota.terms import BrokerId, TopicPartition
 
@@ -25,10 +25,7 @@ NONE_CANCELLED: Final = "None of the specified partition reassignments are activ
 
 def generated(current: Plan, proposed: Plan) -> str:
     """Return the output of `--generate`. As in Kafka from 4.2 on, `current` has the log dir of every replica."""
-    return (
-        f"Current partition replica assignment\n{current.text()}\n\n"
-        f"Proposed partition reassignment configuration\n{proposed.text()}"
-    )
+    return f"{CURRENT}\n{current.text()}\n\n{PROPOSED}\n{proposed.text()}"
 
 
 def running(moves: Mapping[TopicPartition, PartitionReplicas]) -> str:
@@ -48,10 +45,7 @@ def _running_line(name: TopicPartition, now: PartitionReplicas) -> str:
 
 def current_assignment(rollback: Plan) -> str:
     """Return the first lines of `--execute`: the rollback plan."""
-    return (
-        f"Current partition replica assignment\n\n{rollback.text()}\n\n"
-        "Save this to use as the --reassignment-json-file option during rollback"
-    )
+    return f"{CURRENT}\n\n{rollback.text()}\n\nSave this to use as the --reassignment-json-file option during rollback"
 
 
 def throttle_set(rate: ByteRate) -> str:

@@ -25,6 +25,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
     Brokers with unknown rates are ignored.
     """
+    moving = {name.topic for name in standing.snapshot.running}
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -34,13 +35,13 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
             if broker in standing.limits and standing.rate(broker, key) is None
         }
         if unlimited:
-            moving = any(name.topic == setting.name for name in standing.snapshot.running)
+            moves = setting.name in moving
             yield Finding(
                 rule="lists-without-rates",
                 where=str(setting),
                 what=f"lists replicas of {named_brokers(unlimited)}, where no {SHORT[key]} rate is in force",
-                effect="the topic's move is not throttled there" if moving else "limits nothing there",
-                remedy=Remedy.SET_RATE if moving else Remedy.REMOVE_OR_SET_RATE,
+                effect="the topic's move is not throttled there" if moves else "limits nothing there",
+                remedy=Remedy.SET_RATE if moves else Remedy.REMOVE_OR_SET_RATE,
                 brokers=tuple(sorted(unlimited)),
                 values={setting: tuple(dict.fromkeys(unlimited.values()))},
             )
@@ -85,9 +86,9 @@ def without_move(standing: Standing) -> Iterator[Finding]:
 
 def wildcard(standing: Standing) -> Iterator[Finding]:
     """Report `*` on topics without a moving partition."""
+    moving = {name.topic for name in standing.snapshot.running}
     for setting in standing.lists:
-        moving = any(name.topic == setting.name for name in standing.snapshot.running)
-        if EVERY_REPLICA in standing.foreign(setting) and not moving:
+        if setting.name not in moving and EVERY_REPLICA in standing.foreign(setting):
             yield Finding(
                 rule="wildcard-without-move",
                 where=str(setting),

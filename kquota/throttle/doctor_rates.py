@@ -27,12 +27,11 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
     """
     if standing.unread_topics:
         return
-    listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
-    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
+    in_use = _in_use(standing)
     for broker in standing.brokers:
         settings = (Setting.of_broker(broker, key) for key in REPLICATION_RATES)
         values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
-        if values and broker not in listed | moving:
+        if values and broker not in in_use:
             idle = not standing.snapshot.running
             limits = "limits" if len(values) == 1 else "limit"
             yield Finding(
@@ -54,10 +53,15 @@ def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
     """
     if standing.unread_topics:
         return ()
-    listed = {broker for key in THROTTLE_LISTS for _, broker in standing.listed(key)}
-    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
+    in_use = _in_use(standing)
     held = {setting.name for run in standing.runs for setting in run.held if setting.kind == "broker"}
-    return tuple(b for b in standing.unread if b not in listed | moving and str(b) not in held)
+    return tuple(b for b in standing.unread if b not in in_use and str(b) not in held)
+
+
+def _in_use(standing: Standing) -> set[BrokerId]:
+    """Return the brokers with a listed replica or a running move."""
+    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
+    return moving.union(broker for key in THROTTLE_LISTS for _, broker in standing.listed(key))
 
 
 def differ_between_brokers(standing: Standing) -> Iterator[Finding]:

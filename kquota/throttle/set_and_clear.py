@@ -99,12 +99,12 @@ def bring(
     try:
         run = _enforced(world, held.run, wanted)
     except Unknown as error:
-        raise Unknown(error, *_stays(held.run)) from error
+        raise Unknown(error, *_stays_open(held.run)) from error
     except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
         raise
     except KquotaError as error:
         if known is not None:
-            raise Incomplete((error, *_stays(held.run)), done=[], undone=[]) from error
+            raise Incomplete((error, *_stays_open(held.run)), done=[], undone=[]) from error
         raise _after_restoring(world, held.run, error) from error
     return HeldThrottle(run=run, changes=held.changes)
 
@@ -171,11 +171,11 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
     notes: list[str] = []
     for run in ending:
         open_runs = runs.unfinished()
-        mine = next((one for one in open_runs if one.id == run.id), None)
-        if mine is None:
+        latest = next((other for other in open_runs if other.id == run.id), None)
+        if latest is None:
             continue
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))
-        restoration = restore_run(world, mine)
+        restoration = restore_run(world, latest)
         done += restoration.restored
         pending |= restoration.pending
         notes += restoration.notes
@@ -250,28 +250,23 @@ def recover(
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
-    title = throttle_wanted.recovery(broker)
     known = _recovery_run(runs, broker)
-    if going is not None and known is None and late:
+    if not late:
+        restoration = Restoration() if known is None else restore(cluster, runs, clock, [known])
+        return BrokerRecovery(run=known, behind=(), restoration=restoration)
+    restoration = Restoration()
+    if known is not None:
+        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
+        restoration, _ = restore_ended(world, known, _listed(known) - set(late))
+        rate = rate if going is None else known.rate or rate
+    elif going is not None:
         behind = counted(len(late), "replica")
         raise Refused(
             f"broker {broker}: another kquota restored this throttle (still out of sync: {behind}). Run the same "
             "command to set it again"
         )
-    if going is not None and known is not None:
-        rate = known.rate or rate
-    restoration = Restoration()
-    if known is not None and not late:
-        return BrokerRecovery(run=known, behind=(), restoration=restore(cluster, runs, clock, [known]))
-    if known is not None:
-        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
-        restoration, known = restore_ended(world, known, _listed(known) - set(late))
-    if not late:
-        return BrokerRecovery(run=None, behind=())
-    readable = _readable(cluster, snapshot.alive)
-    wanted = throttle_wanted.recovering(snapshot, broker, rate, readable)
-    held = bring(cluster, runs, clock, title, wanted, rate, reason)
-    unlimited = _unlimited(snapshot, late, readable)
+    wanted, unlimited = _recovering(cluster, snapshot, broker, rate, late)
+    held = bring(cluster, runs, clock, throttle_wanted.recovery(broker), wanted, rate, reason)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
 
 
@@ -282,7 +277,6 @@ def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: Broker
     """
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
-    title = throttle_wanted.recovery(broker)
     known = _recovery_run(runs, broker)
     restoration = Restoration()
     if known is not None:
@@ -290,17 +284,13 @@ def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: Broker
         restoration = would_restore(cluster, runs, [ending])
     if not late:
         return BrokerRecovery(run=known, behind=(), restoration=restoration)
-    readable = _readable(cluster, snapshot.alive)
-    wanted = throttle_wanted.recovering(snapshot, broker, rate, readable)
+    wanted, unlimited = _recovering(cluster, snapshot, broker, rate, late)
+    title = throttle_wanted.recovery(broker)
     held = prepare(cluster, runs, clock, title, wanted, rate, restored=restoration.restored)
-    unlimited = _unlimited(snapshot, late, readable)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
 
 
 def _recovery_run(runs: Runs, broker: BrokerId) -> Run | None:
-    """Return the open run that throttles a returning broker, or None. Raises Refused if no such run is known, but a
-    recorded run that cannot be read may be this run.
-    """
     known = throttle_wanted.known(throttle_wanted.recovery(broker), runs.unfinished())
     if known is None and runs.unreadable:
         raise Refused(
@@ -310,16 +300,14 @@ def _recovery_run(runs: Runs, broker: BrokerId) -> Run | None:
     return known
 
 
-def _unlimited(
-    snapshot: Snapshot, late: Collection[TopicPartition], readable: Collection[BrokerId]
-) -> tuple[BrokerId, ...]:
-    concerned = {b for name in late for b in snapshot.partitions[name].replicas}
-    return tuple(sorted(concerned - set(readable)))
-
-
-def _readable(cluster: MoveCluster, alive: Collection[BrokerId]) -> set[BrokerId]:
-    settings = [Setting.of_broker(broker, LEADER_RATE) for broker in alive]
-    return {BrokerId(int(setting.name)) for setting in cluster.values(settings)}
+def _recovering(
+    cluster: MoveCluster, snapshot: Snapshot, broker: BrokerId, rate: ByteRate, late: Collection[TopicPartition]
+) -> tuple[WantedValues, tuple[BrokerId, ...]]:
+    """Return the settings to set, and `BrokerRecovery.unlimited`."""
+    settings = [Setting.of_broker(alive, LEADER_RATE) for alive in snapshot.alive]
+    readable = {BrokerId(int(setting.name)) for setting in cluster.values(settings)}
+    concerned = {replica for name in late for replica in snapshot.partitions[name].replicas}
+    return throttle_wanted.recovering(snapshot, broker, rate, readable), tuple(sorted(concerned - readable))
 
 
 def _listed(run: Run) -> set[TopicPartition]:
@@ -339,7 +327,7 @@ def _enforced(world: World, run: Run, wanted: WantedValues) -> Run:
     return run
 
 
-def _stays(run: Run) -> tuple[str, StepFor, str]:
+def _stays_open(run: Run) -> tuple[str, StepFor, str]:
     """Return the end of the error message for a run that stays open."""
     ending = StepFor(NextStep.END_THROTTLE, run.id)
     return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
@@ -352,5 +340,5 @@ def _after_restoring(world: World, run: Run, error: KquotaError) -> KquotaError:
         return Refused(error, ". kquota restored everything that it had written")
     pending = [str(setting) for setting in restoration.pending]
     return Incomplete(
-        (error, f". These settings may still be set: {', '.join(pending)}", *_stays(run)), done=[], undone=pending
+        (error, f". These settings may still be set: {', '.join(pending)}", *_stays_open(run)), done=[], undone=pending
     )

@@ -71,10 +71,10 @@ class Standing:
     """The partitions of each topic."""
 
     def __post_init__(self) -> None:
-        found: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+        by_topic: defaultdict[str, list[TopicPartition]] = defaultdict(list)
         for name in self.snapshot.partitions:
-            found[name.topic].append(name)
-        object.__setattr__(self, "topics", {topic: tuple(names) for topic, names in found.items()})
+            by_topic[name.topic].append(name)
+        object.__setattr__(self, "topics", {topic: tuple(names) for topic, names in by_topic.items()})
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -192,7 +192,6 @@ class Finding:
     where: str
     """The place of the problem, for example `broker 1`."""
     what: str
-    """The description of the problem."""
     effect: str
     remedy: Remedy
     keys: tuple[str, ...] = ()

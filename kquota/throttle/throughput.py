@@ -41,7 +41,6 @@ class MeasuredFlow:
     """
 
     seconds: float
-    """The seconds between the two readings."""
     leader: Mapping[BrokerId, float | None]
     """LeaderReplicationThrottledRate of each broker: the rate at which it sends partitions that it leads as a listed
     replica.
@@ -84,7 +83,7 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
     partitions = standing.snapshot.partitions
     lists = {key: set(standing.listed(key)) for key in THROTTLE_LISTS}
     throttled = sorted({name for replicas in lists.values() for name, _ in replicas})
-    rates = _rates(standing, throttled, first, second, seconds)
+    rates = _rates(standing, throttled, first, second)
     lags = _lags(standing, throttled, second)
     sums: dict[str, defaultdict[BrokerId, list[float | None]]] = {
         what: defaultdict(list) for what in ("leader", "follower", "keep_up", "behind")
@@ -110,7 +109,10 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
         seconds=seconds,
         **{what: {broker: total([0.0, *of.get(broker, ())]) for broker in every} for what, of in sums.items()},
         lag={broker: total(behind_by.get(broker, ())) for broker in every},
-        bytes_in={name: _of_leader(standing, name, rates) for name in throttled},
+        bytes_in={
+            name: None if (leader := partitions[name].leader) is None else rates.get((name, leader))
+            for name in throttled
+        },
         lags={name: total(lags[name, b] for b in partitions[name].replicas if (name, b) in lags) for name in throttled},
     )
 
@@ -145,25 +147,23 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     A broker is left out if its leader rate is not set, is not in force or is not a number. It is also left out if one
     of its measured values is unknown.
     """
-    found = []
+    leaders = []
     for broker in standing.brokers:
         limit = standing.rate(broker, LEADER_RATE)
         keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
         rate = None if limit is None else whole_number(limit.value)
         if rate is None or keep_up is None or behind is None:
             continue
-        one = Starved(broker=broker, rate=rate, keep_up=keep_up, behind=behind)
-        if keep_up * 2 > one.rate or (behind and one.hopeless):
-            found.append(one)
-    return tuple(found)
+        leader = Starved(broker=broker, rate=rate, keep_up=keep_up, behind=behind)
+        if keep_up * 2 > rate or (behind and leader.hopeless):
+            leaders.append(leader)
+    return tuple(leaders)
 
 
 def _rates(
-    standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading, seconds: float
+    standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth of each replica's log in bytes per second, or None if it is unknown. A replica whose log is
-    missing from one of the readings is left out.
-    """
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown."""
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
@@ -172,7 +172,7 @@ def _rates(
             before, after = first.logs.get((name, broker)), second.logs.get((name, broker))
             if before is not None and after is not None:
                 came = _bytes(before, after, leader, leads=broker == now.leader)
-                rates[name, broker] = None if came is None else came / seconds
+                rates[name, broker] = None if came is None else came / (second.at - first.at)
     return rates
 
 
@@ -198,7 +198,6 @@ def _bytes(before: Replica, after: Replica, leader: Replica | None, *, leads: bo
 
 
 def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
-    """Return the lag of each follower in offsets, or None if one of the two log ends is unknown."""
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
@@ -208,8 +207,3 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
                 own = second.end((name, broker))
                 lags[name, broker] = None if end is None or own is None else max(0, end - own)
     return lags
-
-
-def _of_leader(standing: Standing, name: TopicPartition, rates: Mapping[ReplicaId, float | None]) -> float | None:
-    leader = standing.snapshot.partitions[name].leader
-    return None if leader is None else rates.get((name, leader))

@@ -138,7 +138,7 @@ def _planned(
         done = not moving and now.replicas == target
         cancelled = not moving and not done and name in submitted
         followers = len(now.isr) - now.isr.count(now.leader) if now.leader is not None else 0
-        for broker in _destinations(move, name, target, now, moving, done, known):
+        for broker in _destinations(move, name, target, now, known, moving=moving, done=done):
             if cancelled and broker not in now.replicas:
                 continue
             caught_up = done or broker in now.isr
@@ -153,9 +153,10 @@ def _destinations(
     name: TopicPartition,
     target: Replicas,
     now: PartitionReplicas,
+    known: Mapping[TopicPartition, Replicas],
+    *,
     moving: bool,
     done: bool,
-    known: Mapping[TopicPartition, Replicas],
 ) -> Iterable[BrokerId]:
     sources = move.sources.get(name)
     if sources:
@@ -194,7 +195,7 @@ def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReadin
                     lag = end
                 elif own is not None:
                     lag = offsets_behind(ends.get(destination, _NONE).get(topic, _NO_NUMBERS).get(number), end)
-                left = size - copied if copied is not None and size > copied and lag else _left(copied, size, end, lag)
+                left = _left(copied, size, end, lag)
             yield made((move, replica, leader, copied, left, lag, size, False, begun, submitted, followers))
 
 

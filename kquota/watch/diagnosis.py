@@ -68,7 +68,7 @@ def symptoms(history: WatchHistory, shown: WatchView) -> tuple[Symptom, ...]:
         *_last(history, shown),
         *_left_over(history, shown),
     ]
-    explained = any(not isinstance(one, _NO_EXPLANATION) for one in found)
+    explained = any(not isinstance(symptom, _NO_EXPLANATION) for symptom in found)
     return tuple(found) if explained else (*_silent(history, shown), *found)
 
 
@@ -207,7 +207,10 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
                 came[broker, side] += arriving.get(link, 0.0)
                 wrote[broker, side] += written.get(link, 0.0)
     starved_leaders: set[BrokerId] = set()
-    for (broker, side), rate in sorted(limit.items(), key=lambda one: (one[0][1] is ThrottleSide.FOLLOWER, one[0][0])):
+    # Leaders come first, because a starved leader also explains slow followers.
+    order = sorted(limit, key=lambda end: (end[1] is ThrottleSide.FOLLOWER, end[0]))
+    for broker, side in order:
+        rate = limit[broker, side]
         copied = came[broker, side]
         used = sent.get(broker, 0.0) if side is ThrottleSide.LEADER else copied
         behind = copied - wrote[broker, side] <= _NO_PROGRESS * rate

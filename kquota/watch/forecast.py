@@ -156,13 +156,13 @@ class _Queue:
         return list(partition.flows)
 
     def _partition(self, copies: list[CopyReading]) -> _Partition:
-        sizes = [math.inf if one.left is None or one.copied is None else one.left + one.copied for one in copies]
-        partition = _Partition(destinations=tuple(one.destination for one in copies), size=sum(sizes), flows=[])
-        for one in copies:
-            link = WatchedLink(one.move, one.leader, one.destination)
-            if one.left is not None and link in self._known:
+        sizes = [math.inf if copy.left is None or copy.copied is None else copy.left + copy.copied for copy in copies]
+        partition = _Partition(destinations=tuple(copy.destination for copy in copies), size=sum(sizes), flows=[])
+        for copy in copies:
+            link = WatchedLink(copy.move, copy.leader, copy.destination)
+            if copy.left is not None and link in self._known:
                 written = self._writes.get(link, 0.0)
-                flow = _Flow(link=link, copies=1, left=one.left, written=written, partition=partition)
+                flow = _Flow(link=link, copies=1, left=copy.left, written=written, partition=partition)
                 partition.flows.append(flow)
         return partition
 
@@ -172,8 +172,6 @@ def _by_partition(copies: Iterable[CopyReading]) -> Iterator[list[CopyReading]]:
 
 
 class _Simulation:
-    """The running copies, and the queues of the copies that start later."""
-
     def __init__(
         self,
         capacity: Mapping[LinkEnd, float],
@@ -185,7 +183,7 @@ class _Simulation:
         self._left = dict(left)
         self._queues = queues
         self._flows = [*flows, *(flow for queue in queues.values() for flow in (*queue.running(), *queue.started(0.0)))]
-        self._routes = {link: tuple(link_ends(link)) for link in left}
+        self._routes = {link: link_ends(link) for link in left}
         self._now = 0.0
         self._moved = 0.0
 
@@ -227,7 +225,7 @@ class _Simulation:
             else:
                 flow.left -= pace * step
                 going.append(flow)
-        self._flows = going + self._after(ended)
+        self._flows = going + self._started_after(ended)
         return ended
 
     def _paces(self) -> list[float]:
@@ -242,8 +240,7 @@ class _Simulation:
         found = fair(routes, free)
         return [found[flow.link] / sharing[flow.link] for flow in self._flows]
 
-    def _after(self, ended: list[_Flow]) -> list[_Flow]:
-        """Return the copies that start when these end."""
+    def _started_after(self, ended: list[_Flow]) -> list[_Flow]:
         freed = set()
         for flow in ended:
             if (partition := flow.partition) is not None:

@@ -11,7 +11,6 @@ from kquota.reassign.moves import Replicas
 from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId, ReplicaId, TopicPartition
 from kquota.watch.copies import CopyReading, PlannedCopies, copies, offsets_behind
 from kquota.watch.links import (
-    NOTHING_FLOWS,
     Flowing,
     LinkEnd,
     LinkState,
@@ -44,23 +43,23 @@ class WatchSample:
 
     at: float
     """The time of the reading, in seconds of a monotonic clock."""
-    arrived: Mapping[WatchedLink, float]
+    arrived: Mapping[WatchedLink, float] = field(default_factory=dict)
     """The bytes that arrived on each link."""
-    written: Mapping[WatchedLink, float]
+    written: Mapping[WatchedLink, float] = field(default_factory=dict)
     """The bytes that producers wrote to the copies of each link."""
-    followed: Mapping[BrokerId, float]
+    followed: Mapping[BrokerId, float] = field(default_factory=dict)
     """The bytes that in-sync followers of throttled partitions fetched from each leader. The throttle of the leader
     counts these bytes, but does not delay them.
     """
     lag: Mapping[BrokerId, int | None]
     """KIP-73's SumReplicaLag in offsets at the time of the reading, or None if it is unknown."""
-    busy: Mapping[BrokerId, float]
+    busy: Mapping[BrokerId, float] = field(default_factory=dict)
     """The seconds in which each destination had running copies."""
-    possible: Mapping[LinkEnd, float]
+    possible: Mapping[LinkEnd, float] = field(default_factory=dict)
     """The bytes that the throttles permitted on the links that each end limits (see `Flowing`)."""
-    used: Mapping[LinkEnd, float]
+    used: Mapping[LinkEnd, float] = field(default_factory=dict)
     """The bytes that arrived on the links that each end limits."""
-    unfinished: Mapping[WatchedLink, float]
+    unfinished: Mapping[WatchedLink, float] = field(default_factory=dict)
     """The sum of the seconds for which each copy of a link was unfinished."""
 
 
@@ -104,7 +103,7 @@ class WatchHistory:
     """The time at which a replica that is not moving was first seen throttled and out of sync."""
     not_begun: Mapping[TopicPartition, float] = field(default_factory=dict)
     """The time of the first reading that showed the move of a partition as not begun by the controller."""
-    flowing: Flowing = NOTHING_FLOWS
+    flowing: Flowing
     """The links of the running copies, or between two waves those of the last wave."""
 
     @property
@@ -119,17 +118,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     planned = PlannedCopies().again(moves, reading.topics, known)
     found = tuple(copies(planned, reading))
     behind = out_of_sync(reading)
-    empty = WatchSample(
-        at=reading.at,
-        arrived={},
-        written={},
-        followed={},
-        lag=_sum_replica_lag(found, behind, reading),
-        busy={},
-        possible={},
-        used={},
-        unfinished={},
-    )
+    empty = WatchSample(at=reading.at, lag=_sum_replica_lag(found, behind, reading))
     last = {copy.replica: copy for copy in found if not copy.done and copy.copied is not None}
     anchor = WatchAnchor(at=reading.at, copies=last)
     links = links_of(found, reading.throttle)
@@ -327,19 +316,19 @@ def _sum_replica_lag(
     end = reading.logs.end
     lags: defaultdict[BrokerId, int] = defaultdict(int, dict.fromkeys(sorted(reading.snapshot.alive), 0))
     unknown = set()
+
+    def add(broker: BrokerId, lag: int | None) -> None:
+        if lag is None:
+            unknown.add(broker)
+        else:
+            lags[broker] += lag
+
     for copy in found:
         if copy.submitted:
-            if copy.lag is None:
-                unknown.add(copy.replica[1])
-            else:
-                lags[copy.replica[1]] += copy.lag
-    for replica in behind:
-        now = reading.snapshot.partitions[replica[0]]
-        lag = offsets_behind(end(replica), None if now.leader is None else end((replica[0], now.leader)))
-        if lag is None:
-            unknown.add(replica[1])
-        else:
-            lags[replica[1]] += lag
+            add(copy.replica[1], copy.lag)
+    for name, broker in behind:
+        leader = reading.snapshot.partitions[name].leader
+        add(broker, offsets_behind(end((name, broker)), None if leader is None else end((name, leader))))
     return {**lags, **dict.fromkeys(unknown)}
 
 
@@ -378,7 +367,6 @@ def _only_partition(history: WatchHistory, number: int) -> TopicPartition | None
 
 
 def _caught(reading: WatchReading, behind: Iterable[ReplicaId]) -> list[ReplicaId]:
-    """Return the replicas that are not moving, but are throttled while they are out of sync."""
     return [
         (name, broker)
         for name, broker in behind

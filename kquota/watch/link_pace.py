@@ -10,8 +10,7 @@ from typing import Final
 from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId
 from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
-from kquota.watch.links import LinkEnd, WatchedLink, end_limits, throttles
-from kquota.watch.reading import BrokerRates
+from kquota.watch.links import LinkEnd, WatchedLink, end_limits, link_rates, throttles
 from kquota.watch.symptom import ThrottleSide
 
 _PACE_SECONDS: Final = 60.0
@@ -83,13 +82,11 @@ def _pace_window(history: WatchHistory) -> WatchSample | None:
 
 def _limits(history: WatchHistory) -> dict[LinkEnd, float]:
     """Return the throttle rate of each throttled end, also if only copies of later waves will use it."""
-    later: dict[WatchedLink, BrokerRates] = {}
-    unset = BrokerRates()
-    for link, state in history.links.items():
-        if state.done < state.copies and not state.running:
-            known = history.moves[link.move].rates
-            leader = known.get(link.leader, unset).leader if link.leader is not None else None
-            later[link] = BrokerRates(leader=leader, follower=known.get(link.destination, unset).follower)
+    later = {
+        link: link_rates(link, history.moves[link.move].rates)
+        for link, state in history.links.items()
+        if state.done < state.copies and not state.running
+    }
     return {**end_limits(later), **end_limits(throttles(history.links, history.reading.throttle))}
 
 
@@ -148,8 +145,8 @@ def sent_by(history: WatchHistory, since: WatchSample) -> dict[BrokerId, float]:
     for link, rate in rates_since(since.arrived, history.now.arrived, seconds).items():
         if link.leader is not None:
             total[link.leader] += rate
-    for broker, size in history.now.followed.items():
-        total[broker] += (size - since.followed.get(broker, 0.0)) / seconds
+    for broker in history.now.followed:
+        total[broker] += _followed(history, since, broker)
     return dict(total)
 
 

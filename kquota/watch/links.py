@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kquota.measure import total
 from kquota.pace.fair_rates import rates
@@ -31,7 +31,6 @@ class LinkState:
     copies: int = 0
     """The number of copies, including those that are done."""
     done: int = 0
-    """The number of copies that are done."""
     copied: int | None = 0
     """The bytes on the destination, or None if they are unknown for a copy."""
     left: int | None = 0
@@ -61,11 +60,10 @@ class LinkEnd(NamedTuple):
         return cls(ThrottleSide.FOLLOWER, destination)
 
 
-def link_ends(link: WatchedLink) -> Iterator[LinkEnd]:
-    """Yield the ends of the link: the destination, and the leader if there is one."""
-    yield LinkEnd.receiving(link.destination)
-    if link.leader is not None:
-        yield LinkEnd.sending(link.leader)
+def link_ends(link: WatchedLink) -> tuple[LinkEnd, LinkEnd]:
+    """Return the destination and the leader of a link that has a leader."""
+    assert link.leader is not None
+    return LinkEnd.receiving(link.destination), LinkEnd.sending(link.leader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +74,6 @@ class Flowing:
     """The rate of each link in bytes per second, as `fair` calculates it. It is 0 if no throttle limits the link."""
     limits: Mapping[WatchedLink, LinkEnd]
     """The end whose throttle limits the link. A link that no throttle limits is not included."""
-
-
-NOTHING_FLOWS: Final = Flowing(rates={}, limits={})
 
 
 def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[WatchedLink, LinkState]:
@@ -128,7 +123,7 @@ def flowing(
     for leader, rate in followed.items():
         if (end := LinkEnd.sending(leader)) in free:
             free[end] = max(0.0, free[end] - rate)
-    routes = {link: ends for link in links if len(ends := tuple(link_ends(link))) == 2}
+    routes = {link: link_ends(link) for link in links if link.leader is not None}
     found = fair(routes, free)
     through: defaultdict[LinkEnd, float] = defaultdict(float)
     for link, rate in found.items():
@@ -143,7 +138,7 @@ def flowing(
 
 
 def fair(
-    routes: Mapping[WatchedLink, tuple[LinkEnd, ...]], capacity: Mapping[LinkEnd, float]
+    routes: Mapping[WatchedLink, tuple[LinkEnd, LinkEnd]], capacity: Mapping[LinkEnd, float]
 ) -> dict[WatchedLink, float]:
     """Return the rate of each link if the links share the capacity of their ends equally. If one end limits a link, the
     unused part of its share at the other end goes to the other links there (max-min fairness).
@@ -151,13 +146,8 @@ def fair(
     An end that is missing from `capacity` has no limit, so the rate of a link without a limited end is infinite. Rates
     and capacities are bytes per second.
     """
-    ends = {end for those in routes.values() for end in those}
-    names = list(routes)
-    found = rates(
-        {number: (routes[link][0], routes[link][1]) for number, link in enumerate(names)},
-        {end: max(0.0, capacity.get(end, math.inf)) for end in ends},
-    )
-    return {link: found[number] for number, link in enumerate(names)}
+    ends = {end for both in routes.values() for end in both}
+    return rates(routes, {end: max(0.0, capacity.get(end, math.inf)) for end in ends})
 
 
 def end_limits(throttles: Mapping[WatchedLink, BrokerRates]) -> dict[LinkEnd, float]:
@@ -177,10 +167,16 @@ def throttles(links: Mapping[WatchedLink, LinkState], throttle: ThrottleReading)
     A rate is None if it is unset or unknown, or if this side's throttled replica list has no unfinished copy of the
     link.
     """
-    known, unset = throttle.rates, BrokerRates()
-    found: defaultdict[WatchedLink, BrokerRates] = defaultdict(BrokerRates)
-    for link, state in links.items():
-        leader = known.get(link.leader, unset).leader if state.sending and link.leader is not None else None
-        follower = known.get(link.destination, unset).follower if state.receiving else None
-        found[link] = BrokerRates(leader=leader, follower=follower)
-    return found
+    return {
+        link: link_rates(link, throttle.rates, sending=state.sending, receiving=state.receiving)
+        for link, state in links.items()
+    }
+
+
+def link_rates(
+    link: WatchedLink, rates: Mapping[BrokerId, BrokerRates], *, sending: bool = True, receiving: bool = True
+) -> BrokerRates:
+    """Return the leader's rate for `sending`, and the follower's rate for `receiving`."""
+    unset = BrokerRates()
+    leader = rates.get(link.leader, unset).leader if sending and link.leader is not None else None
+    return BrokerRates(leader=leader, follower=rates.get(link.destination, unset).follower if receiving else None)

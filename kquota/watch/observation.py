@@ -73,6 +73,22 @@ class Observed:
         return all(move.ended for move in self.view.moves)
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Switch off the search for reference cycles in this block or function.
+
+    A reading of 100,000 moving partitions creates a million objects without cycles. Repeated searches through them
+    would take a third of the CPU time of the reading.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class MoveWatch:
     """Watches a plan, a run, or every move of a cluster: each `look` returns one reading."""
 
@@ -91,7 +107,7 @@ class MoveWatch:
         self._history: WatchHistory | None = None
         self._wide_at: float | None = None
         self._throttled = ThrottledReplicas()
-        self._uneven: frozenset[str] = frozenset()
+        self._out_of_sync_topics: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
         self._began = ports.clock.now()
         self._readings: dict[str, tuple[CourseReading, ...]] = {}
@@ -106,11 +122,11 @@ class MoveWatch:
 
         Raises Unreachable and Refused as the ports do.
         """
-        found = self._look()
+        found = self._read(every_topic=True)
         if found.ended and self._moves:
             self._ports.clock.sleep(self._ports.cluster.stale_seconds)
             self._wide_at = None
-            found = self._look()
+            found = self._read(every_topic=True)
         return found
 
     def glance(self) -> Observed:
@@ -119,7 +135,7 @@ class MoveWatch:
         The result has new moves of other clients, but only the next reading covers their partitions. `SumReplicaLag`
         covers only the topics that were read. Raises Unreachable and Refused as the ports do.
         """
-        return self._look(every_topic=False)
+        return self._read(every_topic=False)
 
     def course(self, run: str) -> tuple[Sequence[CourseReading], Collection[BrokerCourse]]:
         """Return the readings of a run so far (see `thinned`), and the copies to each broker, for the record of the
@@ -140,22 +156,19 @@ class MoveWatch:
                 broker=to.broker, copied=to.copied, ended=ended if to.copies and to.done == to.copies else None
             )
 
-    def _look(self, *, every_topic: bool = True) -> Observed:
-        with without_collections():
-            return self._read(every_topic=every_topic)
-
+    @without_collections()
     def _read(self, *, every_topic: bool) -> Observed:
         now = self._ports.clock.monotonic()
         wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
         known = None if wide and every_topic else self._topics
-        snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._uneven))
+        snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._out_of_sync_topics))
         if wide:
             self._refresh()
             self._wide_at = now
-            self._uneven = _uneven(snapshot)
+            self._out_of_sync_topics = _out_of_sync_topics(snapshot)
         grown = self._add_moves_of_others(snapshot, wide=wide)
         topics = self._topics if wide or grown or known is None else known
-        self._read_lists(topics | self._uneven, snapshot, wide=wide)
+        self._read_lists(topics | self._out_of_sync_topics, snapshot, wide=wide)
         if not wide and topics != known:
             # The next reading is wide, because the partitions and lists of the new topics have not been read yet.
             self._wide_at = None
@@ -175,7 +188,9 @@ class MoveWatch:
 
     def _observed(self, snapshot: Snapshot) -> Observed:
         self._by_topic = topics = by_topic(snapshot, self._by_topic)
-        logs = self._logs(topics, snapshot.alive)
+        logs = None
+        if self._ports.logs is not None:
+            logs = self._ports.logs.read(self._targets_now().wanted(topics), snapshot.alive)
         reading = WatchReading(
             at=self._ports.clock.monotonic(),
             time=self._ports.clock.now(),
@@ -204,9 +219,7 @@ class MoveWatch:
         unfinished = self._ports.runs.unfinished()
         open_runs = {run.id: run for run in unfinished if run.purpose is Purpose.MOVE}
         if self._plan is not None:
-            covered = covers(self._plan, unfinished)
-            move = self._again(self._of_plan(self._plan, covered))
-            self._moves = [_same(self._moves[0], move) if self._moves else move]
+            self._moves = [self._of_plan(self._plan, covers(self._plan, unfinished))]
             return
         for number, move in enumerate(self._moves):
             if move.run is not None:
@@ -214,22 +227,21 @@ class MoveWatch:
                 self._moves[number] = _same(move, replace(move, open=False) if still is None else self._of_run(still))
         self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
 
-    def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
-        if run is not None:
-            return self._of_run(run)
-        return WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
-
     def _of_run(self, run: Run) -> WatchedMove:
         expected = run.course.expected
         if expected is None or run.course.changes or run.aborting:
             return of_run(run)
         return replace(of_run(run), expected_seconds=expected - (self._began - run.begun).total_seconds())
 
-    def _again(self, move: WatchedMove) -> WatchedMove:
-        """Return the move with the id and the sources of its run, even after the run has ended."""
-        if move.run is None and self._moves and self._moves[0].run is not None:
-            return replace(self._moves[0], open=False)
-        return move
+    def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
+        """Return the move of the plan. It keeps the id and the sources of its run, even after the run has ended."""
+        if run is not None:
+            move = self._of_run(run)
+        elif self._moves and self._moves[0].run is not None:
+            move = replace(self._moves[0], open=False)
+        else:
+            move = WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
+        return _same(self._moves[0], move) if self._moves else move
 
     def _add_moves_of_others(self, snapshot: Snapshot, *, wide: bool) -> bool:
         """Add the running moves that belong to no watched run. Return True if the watched moves may have changed."""
@@ -248,11 +260,6 @@ class MoveWatch:
         if targets:
             self._moves.append(WatchedMove(run=None, targets=targets))
         return True
-
-    def _logs(self, topics: Mapping[str, WatchedTopic], alive: frozenset[BrokerId]) -> ReplicaLogs | None:
-        if self._ports.logs is None:
-            return None
-        return self._ports.logs.read(self._targets_now().wanted(topics), alive)
 
     def _limited_out_of_sync(self, topics: Mapping[str, WatchedTopic]) -> Iterator[BrokerId]:
         """Yield the brokers whose throttle rates may delay an out-of-sync replica that is not a copy of a running move,
@@ -304,22 +311,6 @@ def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
     return old if old == new else new
 
 
-@contextmanager
-def without_collections() -> Iterator[None]:
-    """Switch off the search for reference cycles in this block.
-
-    A reading of 100,000 moving partitions creates a million objects without cycles. Repeated searches through them
-    would take a third of the CPU time of the reading.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def of_run(run: Run) -> WatchedMove:
     """Return the move of an open run. While the run is being undone, its targets are those of the rollback plan."""
     return WatchedMove(
@@ -332,21 +323,20 @@ def of_run(run: Run) -> WatchedMove:
         paused=run.paused,
         log_dirs=log_dirs_of(run.goal),
         limits=run.limits,
-        rates={broker: _rates(run, broker) for broker in sorted(_throttled_brokers(run))},
+        rates=_rates(run),
     )
 
 
-def _throttled_brokers(run: Run) -> set[BrokerId]:
-    return {BrokerId(int(str(setting.name))) for setting in run.taken if setting.key in REPLICATION_RATES}
+def _rates(run: Run) -> dict[BrokerId, BrokerRates]:
+    rates = {setting: run.rate_on(setting) for setting in run.taken if setting.key in REPLICATION_RATES}
+    return {
+        broker: BrokerRates(
+            leader=rates.get(Setting.of_broker(broker, LEADER_RATE)),
+            follower=rates.get(Setting.of_broker(broker, FOLLOWER_RATE)),
+        )
+        for broker in sorted({BrokerId(int(setting.name)) for setting in rates})
+    }
 
 
-def _rates(run: Run, broker: BrokerId) -> BrokerRates:
-    leader, follower = (Setting.of_broker(broker, key) for key in (LEADER_RATE, FOLLOWER_RATE))
-    return BrokerRates(
-        leader=run.rate_on(leader) if leader in run.taken else None,
-        follower=run.rate_on(follower) if follower in run.taken else None,
-    )
-
-
-def _uneven(snapshot: Snapshot) -> frozenset[str]:
+def _out_of_sync_topics(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(name.topic for name, now in snapshot.partitions.items() if len(now.isr) < len(now.replicas))

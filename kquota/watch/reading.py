@@ -99,7 +99,7 @@ class ThrottleReading:
     leaders: frozenset[ReplicaId] = frozenset()
     """The replicas in the leaders' throttled replica lists. `*` means all replicas of its topic."""
     followers: frozenset[ReplicaId] = frozenset()
-    """The replicas in the followers' throttled replica lists. `*` means all replicas of its topic."""
+    """The replicas in the followers' lists, in the same way."""
     log_dir_rates: Mapping[BrokerId, int] = field(default_factory=dict)
     """The known rates of brokers that copy between their log dirs, in bytes per second."""
 
@@ -148,7 +148,6 @@ class WatchedMove:
     expected_seconds: float | None = None
     """The expected time left at the start of the watch, or None if it is unknown. Negative if the run was late then."""
     open: bool = False
-    """True if the run is open."""
     throttled: bool = False
     """True if the run is open and has settings to restore."""
     paused: bool = False

@@ -26,9 +26,7 @@ class ThrottledReplicas:
     def __init__(self) -> None:
         self._lists: dict[Setting, tuple[str | None, frozenset[ReplicaId]]] = {}
         self.leaders: frozenset[ReplicaId] = frozenset()
-        """The replicas that are throttled as leaders."""
         self.followers: frozenset[ReplicaId] = frozenset()
-        """The replicas that are throttled as followers."""
 
     def update(
         self,

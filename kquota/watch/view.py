@@ -37,7 +37,6 @@ class DestinationView:
     copies: int
     """The number of copies, including those that are done."""
     done: int
-    """The number of copies that are done."""
     copied: int | None
     """The bytes on the destination."""
     left: int | None
@@ -78,7 +77,6 @@ class WatchedMoveView:
     waiting: int
     """The number of partitions that are not submitted yet."""
     moving: int
-    """The number of partitions that are moving."""
     copied: int | None
     """The bytes on the destinations."""
     left: int | None
@@ -92,7 +90,6 @@ class WatchedMoveView:
     earlier. None if the move has ended, or if its end is unknown or not predicted yet.
     """
     open: bool
-    """True if the run is open."""
     destinations: tuple[DestinationView, ...]
     """The copies to each destination, sorted by broker id."""
     log_dirs: int = 0
@@ -118,7 +115,10 @@ class WatchedMoveView:
         Only destinations with running copies count. None if there are none, or if one of them has unknown missing bytes
         or no known throttle rate. A single reading is enough to calculate this time.
         """
-        return highest(_at_throttle(lane) for lane in self.destinations if lane.done < lane.copies and lane.running)
+        running = [lane for lane in self.destinations if lane.done < lane.copies and lane.running]
+        return highest(
+            None if lane.left is None or not lane.throttle else lane.left / lane.throttle for lane in running
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,6 @@ class WatchedBroker:
     lag: int | None
     """KIP-73's SumReplicaLag in offsets."""
     trend: Trend | None
-    """The trend of `lag`."""
     sent: float | None
     """The rate at which the broker sends copies and the follower traffic of throttled partitions. This traffic counts
     against `leader_rate`.
@@ -190,21 +189,19 @@ def _move(
         _destination(history, number, broker, ends.get((number, broker)), writes, slowest.get((number, broker)))
         for broker in sorted({link.destination for link in history.links if link.move == number})
     )
-    counts = _counts(history, number)
+    done, waiting, moving = _counts(history, number)
     throughput = total(lane.throughput for lane in lanes)
-    seconds = highest(lane.seconds_left for lane in lanes)
-    seconds_left = seconds if counts.moving or counts.waiting else 0.0
     return WatchedMoveView(
         run=move.run,
         partitions=len(move.targets),
-        done=counts.done,
-        elsewhere=counts.elsewhere,
-        waiting=counts.waiting,
-        moving=counts.moving,
+        done=done,
+        elsewhere=len(move.targets) - done - waiting - moving,
+        waiting=waiting,
+        moving=moving,
         copied=total(lane.copied for lane in lanes),
         left=total(lane.left for lane in lanes),
         throughput=None if throughput is None else round(throughput),
-        seconds_left=seconds_left,
+        seconds_left=highest(lane.seconds_left for lane in lanes) if moving or waiting else 0.0,
         drift=None,
         open=move.open,
         destinations=lanes,
@@ -212,17 +209,8 @@ def _move(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionCounts:
-    """The number of partitions in each state, as in `WatchedMoveView`."""
-
-    done: int
-    elsewhere: int
-    waiting: int
-    moving: int
-
-
-def _counts(history: WatchHistory, number: int) -> PartitionCounts:
+def _counts(history: WatchHistory, number: int) -> tuple[int, int, int]:
+    """Return `done`, `waiting` and `moving` of `WatchedMoveView`."""
     move, snapshot = history.moves[number], history.reading.snapshot
     partitions, running = snapshot.partitions, snapshot.running
     done = waiting = moving = 0
@@ -233,8 +221,7 @@ def _counts(history: WatchHistory, number: int) -> PartitionCounts:
             done += 1
         elif now is not None and move.submitted is not None and name not in move.submitted:
             waiting += 1
-    elsewhere = len(move.targets) - done - waiting - moving
-    return PartitionCounts(done=done, elsewhere=elsewhere, waiting=waiting, moving=moving)
+    return done, waiting, moving
 
 
 def _destination(
@@ -267,10 +254,6 @@ def _destination(
     )
 
 
-def _at_throttle(lane: DestinationView) -> float | None:
-    return None if lane.left is None or not lane.throttle else lane.left / lane.throttle
-
-
 def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | None:
     since = window(history, QUOTA_WINDOW)
     if since is None or history.reading.logs is None:
@@ -281,15 +264,15 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[Lane, SlowestCopy]:
-    """Return, for each move and destination, the running copy that ends last at its pace since the oldest anchor that
-    shows it as submitted. A copy without progress is the slowest.
+    """Return the running copy of each lane that ends last at its pace since the oldest anchor that shows it as
+    submitted. A copy without progress is the slowest.
     """
     worst: dict[Lane, tuple[float, int, CopyReading]] = {}
     for copy in history.copies:
         left = copy.left
         if not left or not copy.submitted:
             continue
-        known = ((one.at, one.copies.get(copy.replica)) for one in history.anchors)
+        known = ((anchor.at, anchor.copies.get(copy.replica)) for anchor in history.anchors)
         at, before = next(((at, old) for at, old in known if old and old.submitted), (history.reading.at, copy))
         came = (copy.copied or 0) - (before.copied or 0)
         seconds = history.reading.at - at
@@ -309,9 +292,10 @@ def _brokers(history: WatchHistory) -> Iterable[WatchedBroker]:
     going = [link for link, state in history.links.items() if state.done < state.copies]
     named = {link.destination for link in going} | {link.leader for link in going if link.leader is not None}
     since = window(history, QUOTA_WINDOW)
-    sent = {} if since is None else sent_by(history, since)
+    sent: Mapping[BrokerId, float] = {}
     received: Mapping[BrokerId, float] = {}
     if since is not None:
+        sent = sent_by(history, since)
         received = received_by(rates_since(since.arrived, history.now.arrived, history.now.at - since.at))
     measured = since is not None and reading.logs is not None
     for broker in sorted(named):

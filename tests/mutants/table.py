@@ -287,7 +287,7 @@ MUTANTS: Final = (
     Mutant(
         name="an open run continues with the id of a deleted topic",
         file="reassign/preparation.py",
-        old="        known = _on_new_topics(known, found.topic_ids, back)\n",
+        old="        known = _with_new_topics(known, found.topic_ids, back)\n",
         new="",
         tests=(_ACTIONS,),
     ),

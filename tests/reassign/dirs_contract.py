@@ -8,7 +8,7 @@ from typing import Protocol
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.log_dirs import NOWHERE, Place
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import AlteredLogDirs, ReplicaDirs
+from kquota.reassign.port import ReplicaDirs
 from kquota.terms import BrokerId, TopicPartition
 from tests.waiting import until
 
@@ -61,17 +61,17 @@ class ReplicaDirsContract:
 
         stage.slow(one)
         for _ in range(2):
-            assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
+            assert stage.dirs.alter({replica: there}) == {}
             assert (place().current, place().future) == (here, there)
         assert place().lag
-        assert stage.dirs.alter({replica: here}) == AlteredLogDirs()
+        assert stage.dirs.alter({replica: here}) == {}
         assert place() == Place(current=here)
 
-        assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
+        assert stage.dirs.alter({replica: there}) == {}
         assert place().future == there
         stage.fast(one)
         until(lambda: place() == Place(current=there))
-        assert stage.dirs.alter({replica: there}) == AlteredLogDirs()
+        assert stage.dirs.alter({replica: there}) == {}
         assert place() == Place(current=there)
 
     def test_a_broker_creates_a_replica_in_the_requested_log_dir(self, stage: Stage) -> None:
@@ -80,7 +80,7 @@ class ReplicaDirsContract:
         path = stage.paths(three)[1]
         wanted = {(TopicPartition(topic, number), three): path for number in range(3)}
         assert all(stage.dirs.read(wanted.keys()).place(replica) == NOWHERE for replica in wanted)
-        assert stage.dirs.alter(wanted) == AlteredLogDirs(absent=frozenset(wanted))
+        assert stage.dirs.alter(wanted) == {}
         for name, _ in wanted:
             stage.reassign(name, (one, three))
         until(lambda: stage.dirs.read(wanted.keys()).places.keys() == wanted.keys())
@@ -100,11 +100,10 @@ class ReplicaDirsContract:
         assert "is dead" in found.silent[_NOBODY]
         here = found.place(good).current
         there = next(path for path in stage.paths(one) if path != here)
-        answer = stage.dirs.alter({nowhere: there, good: there, bad: "/no/such", worse: there, dead: there})
-        assert answer.absent == {nowhere}
-        assert answer.errors.keys() == {bad, worse, dead}
-        assert isinstance(answer.errors[bad], Refused)
-        assert "/no/such" in str(answer.errors[bad])
-        assert isinstance(answer.errors[worse], Refused)
-        assert isinstance(answer.errors[dead], Unreachable)
+        errors = stage.dirs.alter({nowhere: there, good: there, bad: "/no/such", worse: there, dead: there})
+        assert errors.keys() == {bad, worse, dead}
+        assert isinstance(errors[bad], Refused)
+        assert "/no/such" in str(errors[bad])
+        assert isinstance(errors[worse], Refused)
+        assert isinstance(errors[dead], Unreachable)
         until(lambda: stage.dirs.read([good]).place(good) == Place(current=there))

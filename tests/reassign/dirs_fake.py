@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import AlteredLogDirs, ReplicaDirs
+from kquota.reassign.port import ReplicaDirs
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 
 
@@ -42,8 +42,7 @@ class MemoryDirs:
             silent={broker: "it is dead" for broker in sorted(asked) if not self._answers(broker)},
         )
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        absent: set[ReplicaId] = set()
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Mapping[ReplicaId, KquotaError]:
         errors: dict[ReplicaId, KquotaError] = {}
         for replica, path in moves.items():
             broker = replica[1]
@@ -58,12 +57,11 @@ class MemoryDirs:
                 errors[replica] = Refused(f"broker {broker} answered LogDirNotFound (57) for log dir {path}")
             elif replica not in self.places:
                 self.wishes[replica] = path
-                absent.add(replica)
             else:
                 self._copy(replica, path)
             if broker in self.lost:
                 errors[replica] = Unknown(f"broker {broker} said nothing")
-        return AlteredLogDirs(absent=frozenset(absent), errors=errors)
+        return errors
 
     def _copy(self, replica: ReplicaId, path: str) -> None:
         now = self.places[replica]

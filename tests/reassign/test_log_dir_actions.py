@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kquota.errors import Refused, Unreachable
-from kquota.reassign import log_dir_actions, log_dirs
+from kquota.reassign import log_dir_actions
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.log_dirs import Place
 from kquota.terms import BrokerId, TopicPartition
@@ -136,5 +136,5 @@ def test_log_dirs_are_checked_before_the_first_write(dirs: MemoryDirs, name: Top
     with pytest.raises(Unreachable, match=r"the log dirs of broker 2 are unknown \(it is dead\). Start the broker"):
         log_dir_actions.check(dirs, {(name, TWO): B})
     reading = log_dir_actions.check(dirs, {(name, ONE): B}, [(name, TWO)])
-    assert log_dirs.current(reading, [(name, ONE), (name, TWO)]) == {(name, ONE): A}
+    assert [reading.place((name, broker)).current for broker in (ONE, TWO)] == [A, None]
     assert dirs.writes == 0

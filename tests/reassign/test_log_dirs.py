@@ -131,7 +131,6 @@ def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
         log_dirs={(T1, ONE): "/data/b/", (T0, ONE): "/data/a", (T0, TWO): "/"},
     )
     assert log_dirs.of(plan) == {(T0, ONE): A, (T0, TWO): "/", (T1, ONE): B}
-    assert log_dirs.of(plan, {T1}) == {(T1, ONE): B}
     assert log_dirs.replicas(plan) == ((T0, ONE), (T0, TWO), (T1, ONE), (T1, TWO))
 
 
@@ -140,10 +139,6 @@ def test_the_plan_back_names_the_current_log_dirs() -> None:
     found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "it is dead"})
     assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
     assert log_dirs.with_dirs(plan, found).targets == plan.targets
-
-
-def test_the_rate_is_for_the_brokers_that_copy_between_their_dirs() -> None:
-    assert log_dirs.brokers([(T0, TWO), (T0, ONE), (T1, ONE)]) == (ONE, TWO)
 
 
 def test_a_plan_over_zookeeper_cannot_name_log_dirs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,9 +11,11 @@ from kquota.cli.move.run.checks import must_be_the_only_move
 from kquota.errors import Refused, StepFor
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
+from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import Snapshot
 from kquota.reassign.preparation import Asked, prepare, prepare_again
-from kquota.reassign.recovery import backwards, recover
+from kquota.reassign.recovery import RunState, backwards, recover, state
 from kquota.reassign.run import Run
 from kquota.reassign.wave import MoveLimits
 from kquota.terms import TopicPartition
@@ -40,6 +43,26 @@ def interrupted(world: World) -> Run:
     (run,) = world.runs.unfinished()
     assert run.waiting == (T1, U0)
     return run
+
+
+class Hashed(TopicPartition):
+    """A partition that counts how often its hash is calculated."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Hashed.times += 1
+        return super().__hash__()
+
+
+def test_the_work_for_the_state_of_a_run_grows_with_its_partitions_not_with_their_square(world: World) -> None:
+    names = [Hashed("t", number) for number in range(100)]
+    plan, back = (Plan(targets=dict.fromkeys(names, b(1, broker))) for broker in (3, 2))
+    run = replace(interrupted(world), plan=plan, rollback=back, handed_over=frozenset(names[:1]))
+    found = Snapshot(racks={}, partitions=dict.fromkeys(names, PartitionReplicas(replicas=b(1, 2))), running={})
+    Hashed.times = 0
+    assert state(run, found) is RunState.WAITING
+    assert Hashed.times < 10 * len(names)
 
 
 def undo(world: World, run: Run) -> None:

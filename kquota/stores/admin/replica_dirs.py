@@ -10,7 +10,6 @@ from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLog
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
-from kquota.reassign.port import AlteredLogDirs
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.requests import FORBIDDEN
 from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
@@ -45,7 +44,7 @@ class WireReplicaDirs:
             places |= {replica: place for replica, place in _places(broker, answer) if replica[0] in asked[broker]}
         return LogDirReading(dirs=dirs, places=places, silent=silent)
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Mapping[ReplicaId, KquotaError]:
         alive = self._wire.brokers().keys()
         errors: dict[ReplicaId, KquotaError] = {
             (name, broker): Unreachable(f"broker {broker} is dead") for name, broker in moves if broker not in alive
@@ -55,7 +54,6 @@ class WireReplicaDirs:
         answers = self._wire.ask_each(
             {broker: _alter({name: moves[name, broker] for name in those}) for broker, those in asked.items()}
         )
-        absent: set[ReplicaId] = set()
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
                 lost = Unknown(f"{answer}. It is unknown whether this broker moves its replicas")
@@ -66,13 +64,12 @@ class WireReplicaDirs:
                 for topic in answer.results
                 for state in topic.partitions
             }
-            absent |= {(name, broker) for name in asked[broker] if codes.get(name) in _ABSENT}
             errors |= {
                 (name, broker): error
                 for name in asked[broker]
                 if (error := _error(broker, moves[name, broker], codes.get(name))) is not None
             }
-        return AlteredLogDirs(absent=frozenset(absent), errors=dict(sorted(errors.items())))
+        return dict(sorted(errors.items()))
 
 
 def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, list[TopicPartition]]:

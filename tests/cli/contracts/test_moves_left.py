@@ -11,7 +11,6 @@ import pytest
 
 from kquota.errors import Refused
 from kquota.reassign.log_dirs import Place
-from kquota.reassign.port import AlteredLogDirs
 from kquota.settings.resource import Setting
 from kquota.stores.record import runs
 from kquota.stores.state.runs import RunFiles
@@ -149,8 +148,8 @@ def interrupted(*_: object) -> None:
 class OfflineDirs(MemoryDirs):
     """Brokers that each refuse every move."""
 
-    def alter(self, moves: Mapping[ReplicaId, str]) -> AlteredLogDirs:
-        return AlteredLogDirs(absent=frozenset(), errors=dict.fromkeys(moves, Refused("the disk is offline")))
+    def alter(self, moves: Mapping[ReplicaId, str]) -> Mapping[ReplicaId, Refused]:
+        return dict.fromkeys(moves, Refused("the disk is offline"))
 
 
 def test_log_dir_moves_that_are_refused(house: InMemory, session: Transcript, tmp_path: Path) -> None:
