@@ -12,7 +12,7 @@ from kquota.cli.options import interval_seconds
 from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
 from kquota.cli.pacing.protection import ScratchRemoval
-from kquota.cli.pacing.setter import PacedClock, PacedWatch, RateSetter, in_turn
+from kquota.cli.pacing.setter import RateSetter, in_turn
 from kquota.cli.suggestion import plan_argument, suggested
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -28,7 +28,7 @@ from kquota.reassign.run import Purpose, Run, at_rate, covers
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
 from kquota.throttle import set_and_clear
-from kquota.watch.observation import MoveWatch, WatchPorts
+from kquota.watch.observation import MoveWatch, Observed, WatchPorts
 
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
@@ -160,9 +160,16 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
         )
         removal = ScratchRemoval()
         with following(followed, found.rate, setter, ports, removal) as pace:
-            watch = PacedWatch(watch=MoveWatch(ports, run=found.id), pace=pace)
-            clock = PacedClock(ports.clock, pace)
-            yield from readings(watch, clock, interval, options.output, unseen=world.unseen(runs.alone))
+            watch = MoveWatch(ports, run=found.id)
+
+            def look() -> Observed:
+                seen = watch.look()
+                if not seen.ended:
+                    pace.after(seen)
+                return seen
+
+            unseen = world.unseen(runs.alone)
+            yield from readings(look, ports.clock, interval, options.output, wait=pace.wait, unseen=unseen)
         if removal.code != DONE:
             yield Lines(lines=(), code=removal.code)
 
