@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
-from kquota.cli.move.log_dir_time import time_lines, time_shown
+from kquota.cli.move.log_dir_time import time_line, time_shown
 from kquota.cli.move.plan.answer import MovePlan, disk_shown, left_shown, plan_values
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
 from kquota.cli.output import JsonObject, plain
@@ -73,8 +73,7 @@ def explain_log_dirs(
         say(line)
     if not found.moves:
         return
-    for line in time_lines(pace):
-        say(f"expected time: {line}")
+    say(f"expected time: {time_line(pace)}")
     show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
     show(_log_dirs_table(found))
     print(file=sys.stderr)
