@@ -82,16 +82,12 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
-    # `force` skips the check of `setting.adjusted`, because `_even_rates` has just measured the copies and checked
-    # `rate`.
+    # Skip the check of `setting.adjusted`, because `_even_rates` has just measured the copies and checked `rate`.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
     return in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
-    """Measure the copies for `interval` seconds, and return the follower rates under which the copies to all
-    destinations end at the same time.
-    """
     watch = MoveWatch(ports, run=run.id)
     watch.look()
     ports.clock.sleep(interval)
@@ -116,10 +112,10 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
 
 def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]) -> Run:
     after = at_rate(run, rate)
-    for broker, its in even.items():
+    for broker, lower in even.items():
         setting = Setting.of_broker(broker, FOLLOWER_RATE)
-        if its != rate and setting in run.rates_held:
-            after = at_rate(after, its, [setting])
+        if lower != rate and setting in run.rates_held:
+            after = at_rate(after, lower, [setting])
     return after
 
 

@@ -51,7 +51,7 @@ def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons
     return {
         "sizes": "the live cluster",
         "broker": found.broker,
-        **plan_values(found, goal.disk_limit, moves=bool(found.moves)),
+        **plan_values(found, goal.disk_limit),
         "moves": list(map(_move, found.moves)),
         "log_dirs": list(map(_log_dir, found.dirs)),
         "left": list(map(left_shown, found.left)),
@@ -86,19 +86,18 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan with its lower bound, or say that there is no plan."""
     if not found.moves:
         if found.left or _outside(found):
             yield f"no plan: kquota found no replica of broker {found.broker} to move"
         else:
             yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
-    else:
-        yield (
-            f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
-            f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
-        )
+        return
+    yield (
+        f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
+        f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
+    )
     ratio = found.least.ratio(found.bytes)
-    if found.moves and ratio is not None:
+    if ratio is not None:
         term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
         yield (
             f"a plan that reaches the goal must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs "

@@ -19,8 +19,8 @@ from kquota.reassign.run import Run
 from kquota.settings.resource import Setting
 from kquota.terms import BrokerId
 
-NOT_RECORDED: Final = "not recorded"
-UNDONE: Final = "undone"
+_NOT_RECORDED: Final = "not recorded"
+_UNDONE: Final = "undone"
 _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
@@ -69,7 +69,7 @@ class RunSummary(Part):
     @property
     def who(self) -> str:
         """The user and host of the command that began the run, or `not recorded`."""
-        return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
+        return _NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
 
     @property
     def end_unseen(self) -> bool:
@@ -77,7 +77,7 @@ class RunSummary(Part):
 
         False for an undone run, and for a run without a known actual time.
         """
-        return self.seconds is not None and not self.end_seen and self.outcome != UNDONE
+        return self.seconds is not None and not self.end_seen and self.outcome != _UNDONE
 
     @property
     def deviation(self) -> str | None:
@@ -174,8 +174,8 @@ class ChangeReported(Part):
     def line(self) -> str:
         """The change as one line of text."""
         where = "".join(f" {setting}," for setting in self.settings)
-        why = NOT_RECORDED if self.reason is None else self.reason
-        by = NOT_RECORDED if self.by is None else self.by
+        why = _NOT_RECORDED if self.reason is None else self.reason
+        by = _NOT_RECORDED if self.by is None else self.by
         return f"{moment(self.time)}:{where} from {_rate(self.before)} to {_rate(self.rate)}; by: {by}; reason: {why}"
 
 
@@ -262,9 +262,9 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "began", moment(one.begun)
     yield "ended", "not yet" if one.ended is None else moment(one.ended)
     yield "who", one.who
-    yield "reason", NOT_RECORDED if one.reason is None else one.reason
+    yield "reason", _NOT_RECORDED if one.reason is None else one.reason
     yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
-    yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
+    yield "expected", _NOT_RECORDED if one.expected is None else human_duration(one.expected)
     if one.seconds is not None and one.end_unseen:
         yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
     elif one.seconds is not None:
@@ -359,7 +359,7 @@ def _outcome(run: Run) -> str:
     if run.finished is None:
         return "open"
     if run.aborting:
-        return UNDONE
+        return _UNDONE
     return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
 
 
