@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -109,7 +108,6 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     )
 
 
-@contextmanager
 def following(
     rules: PaceRules,
     rate: ByteRate,
@@ -118,16 +116,15 @@ def following(
     removal: protection.ScratchRemoval,
     *,
     fresh: bool = False,
-) -> Iterator[MovePace]:
-    """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
+) -> AbstractContextManager[MovePace]:
+    """Return a context with the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    With `rules.protects`, raises the errors of `protection.protecting`. In this case, it also raises Invalid if the
-    lowest throttle is not below the highest one.
+    With `rules.protects`, raises Invalid if the lowest throttle is not below the highest one. In this case, the context
+    raises the errors of `protection.protecting`.
     """
     if not rules.protects:
-        yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
-        return
-    with protection.protecting(
+        return nullcontext(DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock))
+    return protection.protecting(
         protection.bounds_of(rate, rules.bounds),
         rate,
         setter,
@@ -136,8 +133,7 @@ def following(
         removal,
         max_latency=rules.max_latency,
         fresh=fresh,
-    ) as pace:
-        yield pace
+    )
 
 
 def _max_latency(text: str) -> float:

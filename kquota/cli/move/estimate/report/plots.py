@@ -194,12 +194,15 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
     return drawing.plot
 
 
-def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
-    """Draw the expected and the actual seconds until the last copy to each broker ended, as bars."""
+def compared(ends: Sequence[tuple[int, float, float]]) -> Plot:
+    """Draw, as bars, the expected and the actual seconds until the last copy to each broker ended. `ends` has the
+    broker, the expected and the actual seconds, and must not be empty.
+    """
+    brokers, expected, actual = zip(*ends, strict=True)
     with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
         axes = drawing.axes
         _bars(axes, {"expected": expected, "actual": actual}, human_duration)
-        most = max((*expected, *actual), default=0) * 1.1
+        most = max(*expected, *actual) * 1.1
         axes.set_ylim(0, most or 1)
         axes.set_yticks(*_ticks(most))
         axes.set_ylabel("after the start")
