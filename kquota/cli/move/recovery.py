@@ -106,11 +106,10 @@ def abort(options: AbortOptions) -> Recovered:
 
 
 def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | None = None) -> Recovered:
-    """Continue or undo the runs. With `leaders`, elect the preferred leaders of each run whose replicas are in place.
+    """With `leaders`, elect the preferred leaders of each run whose replicas are in place.
 
     The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run is selected and a recorded run
-    cannot be read, or if no run was found and one may be hidden. Raises Conflict for a run that `_must_agree` did not
-    show, for example because it began meanwhile.
+    cannot be read, or if no run was found and one may be hidden.
     """
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
@@ -203,9 +202,7 @@ def _must_agree(
 
 
 def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, alone: bool) -> str:
-    """Return the line that says what the command will do with the run. Unless the run is `alone`, an error is part of
-    the line, because the command then continues the other runs.
-    """
+    """Unless the run is `alone`, an error is part of the line, because the command then continues the other runs."""
     try:
         wanted, prepared = _prepared(stage, run, options)
     except Busy:
@@ -221,11 +218,6 @@ def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, a
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, plan: Plan | None) -> list[Run]:
-    """Return the selected open runs, by default all open runs of moves. `plan` selects a run, or is None.
-
-    Raises Refused if the selected run is not open, and Invalid for an abort if several runs are open and none is
-    selected.
-    """
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
@@ -258,9 +250,7 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions) -> t
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the run's partitions in bytes. Return {} if the run does not limit the bytes in flight, and
-    over ZooKeeper, which does not store sizes.
-    """
+    """Return no sizes if the run does not limit the bytes in flight, and over ZooKeeper, which does not store them."""
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive

@@ -220,9 +220,8 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
-    """Return the move of a symptom, for suggested commands. `going` has the run of each move that has not ended, or
-    None for moves without a run. A symptom without the field `run` belongs to one of these moves, so its run is known
-    only if there is exactly one.
+    """`going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
+    `run` belongs to one of these moves, so its run is known only if there is exactly one.
     """
     only = going[0] if len(going) == 1 else None
     return MoveNamed(run=getattr(symptom, "run", only), plan=plan)

@@ -171,17 +171,16 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected open run of a move, or the only one if none is selected."""
-    moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
+    moving = [run for run in runs.unfinished() if run.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
-        found = covers(read(options.reassignment_json_file, world.warn), moving)
-        if found is None:
+        covered = covers(read(options.reassignment_json_file, world.warn), moving)
+        if covered is None:
             raise Refused(
                 f"{options.reassignment_json_file}: no run of this plan is open. See the open runs with ",
                 NextStep.SHOW_MOVES,
             )
-        return found
-    selected = [one for one in moving if options.run in (None, one.id)]
+        return covered
+    selected = [run for run in moving if options.run in (None, run.id)]
     if not selected:
         if options.run is not None:
             raise Refused(
@@ -189,8 +188,8 @@ def _open_run(runs: Runs, options: AdjustOptions) -> Run:
             )
         raise Refused(f"no run of a move is open. See all running moves with {suggested('move watch --once')}")
     if len(selected) > 1:
-        there = ", ".join(one.id for one in selected)
-        raise Invalid(f"several runs of moves are open ({there}). Select one with --run or --reassignment-json-file")
+        ids = ", ".join(run.id for run in selected)
+        raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
     return selected[0]
 
 

@@ -47,6 +47,11 @@ class Outlook:
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
     @property
+    def checked(self) -> list[tuple[float, Room]]:
+        """The disks of known size, each with the bytes that are left when it is fullest."""
+        return [(room.least, room) for room in self.rooms if room.least is not None]
+
+    @property
     def unchecked(self) -> frozenset[int]:
         """The brokers whose disk sizes are unknown."""
         return frozenset(room.broker for room in self.rooms if room.usable is None)
@@ -144,11 +149,10 @@ def disk_lines(found: Outlook) -> Iterator[str]:
     The table shows the bytes that are left when a disk is fullest. The line and the table are left out if they would be
     empty.
     """
-    known = [(room.least, room) for room in found.rooms if room.least is not None]
     if found.unchecked:
         brokers = named_brokers(found.unchecked)
         yield f"Disk         not checked on {brokers}, because the source of sizes has no disk sizes"
-    if not known:
+    if not found.checked:
         return
     yield "Disk         at the end of the move, with old and new replicas"
     heads = ("broker", "log dir", "usable", "copies", "written", "left")
@@ -161,7 +165,7 @@ def disk_lines(found: Outlook) -> Iterator[str]:
             size_or_unknown(room.written),
             _left(room, left),
         )
-        for left, room in known
+        for left, room in found.checked
     ]
     yield from aligned(rows, heads, left=[1])
 

@@ -61,20 +61,19 @@ def left_shown(left: Left) -> JsonObject:
 class MovePlan(Answer):
     """The answer of `move plan`."""
 
-    plan: Plan | None = hidden()
-    """The plan, or None if no replica moves."""
+    plan: Plan = hidden()
+    """The plan. It is empty if no replica moves."""
     values: Callable[[], JsonObject] = spread(lambda values: values())
     """Returns the keys of the JSON document. It is called only for JSON, because a large plan has many values."""
 
     def text(self) -> Iterator[str]:
-        if self.plan is not None:
+        if self.plan.targets:
             yield self.plan.text()
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
     """Return the answer. `source` is the source of the sizes."""
-    plan = found.plan if found.changes else None
-    return MovePlan(plan=plan, values=partial(_document, cluster, goal, found, source))
+    return MovePlan(plan=found.plan, values=partial(_document, cluster, goal, found, source))
 
 
 def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:

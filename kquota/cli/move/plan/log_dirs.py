@@ -43,8 +43,7 @@ def _log_dir(change: LogDirChange) -> JsonObject:
 
 def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
     """Return the answer for one broker. `pace` is the pace of the plan's copies."""
-    plan = found.plan if found.moves else None
-    return MovePlan(plan=plan, values=partial(_document, goal, found, pace, cordons))
+    return MovePlan(plan=found.plan, values=partial(_document, goal, found, pace, cordons))
 
 
 def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
@@ -65,8 +64,7 @@ def explain_log_dirs(
 ) -> None:
     """Print the explanation on stderr: the answer first, then the tables.
 
-    Unless `everything` is true, only the first `FIRST` moves are shown. `file` is the file that receives the plan from
-    stdout, or None if `plan_file` found none.
+    Unless `everything` is true, only the first `FIRST` moves are shown. `file` is as for `explain`.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):

@@ -110,7 +110,6 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster, and the source of its sizes as text."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:
@@ -131,7 +130,7 @@ def _read(
 
 
 def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
-    """Raise Refused for a topic that Kafka hides from this user, because a plan without it would be incomplete."""
+    """A plan without a topic that Kafka hides from this user would be incomplete."""
     try:
         moves.snapshot(topics)
     except Refused as error:
@@ -139,7 +138,6 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """Return the dead brokers among `absent`, and report them. They have no replicas, so there is nothing to drain."""
     dead = absent & world.dead_brokers(at) if absent else frozenset()
     for broker in sorted(dead):
         say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")

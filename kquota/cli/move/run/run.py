@@ -227,9 +227,6 @@ def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
-    """Return the prepared moves and their expected pace. The pace is None with `--force`, and if `_must_keep_up`
-    returns None. Raises Refused if a check fails.
-    """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
     prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)

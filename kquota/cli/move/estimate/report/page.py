@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.plots import must_be_installed
-from kquota.cli.move.estimate.report.sections import Ticket, Wanted, carried, rooms, sources, stored, times
+from kquota.cli.move.estimate.report.sections import Ticket, Wanted, carried, sources, stored, times
 from kquota.cli.move.estimate.running import running_words
 from kquota.cli.move.estimate.text import writes_from
 from kquota.cli.move.estimate.verdict import UNFOLLOWED
@@ -62,7 +63,7 @@ def page(ticket: Ticket) -> str:
             made=ticket.made.astimezone(UTC),
             rows=_ROWS,
             stored=stored(ticket) if ticket.moved.held else None,
-            rooms=rooms(answer.outlook),
+            rooms=sorted(answer.outlook.checked, key=itemgetter(0)),
             carried=carried(answer) if moves else None,
             times=times(ticket) if moves else None,
             sources=sources(answer),

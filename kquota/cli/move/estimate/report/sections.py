@@ -10,12 +10,11 @@ from typing import Final
 
 from kquota.cli.move.estimate.answer import Estimate
 from kquota.cli.move.estimate.limits import EstimateLimits
-from kquota.cli.move.estimate.outlook import Outlook
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.curve import ThrottleCurve, curve
 from kquota.cli.move.estimate.report.plots import Plot
 from kquota.measure import counted
-from kquota.pace.disk_space import Room, disks
+from kquota.pace.disk_space import disks
 from kquota.pace.share import Share, Side
 from kquota.sizes.replica import Moved
 
@@ -103,13 +102,6 @@ def stored(ticket: Ticket) -> Stored:
         least_disk=least,
         disks_outside=outside,
     )
-
-
-def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """Return each disk of known size that receives copies, with the bytes left when it is fullest. The disk with the
-    fewest bytes left is first.
-    """
-    return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
 
 
 def carried(answer: Estimate) -> Carried:
