@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 from kquota.cli.move.estimate.inputs import CLUSTER, SAMPLE, Inputs, RateSource
 from kquota.cli.move.estimate.job import Calculated
 from kquota.cli.move.estimate.limits import limits
 from kquota.cli.move.estimate.report.page import page
-from kquota.cli.move.estimate.report.sections import Ticket
+from kquota.cli.move.estimate.report.sections import Ticket, Wanted
 from kquota.cli.move.estimate.run import estimate
 from kquota.pace.disk_space import Arrival, Volume
-from kquota.pace.enforcement import AS_SHIPPED
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.uncertainty import OF_THE_MODEL
 from kquota.pace.waves import Wave
@@ -111,7 +111,7 @@ def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
     inputs = Inputs(source=CLUSTER, names=(), files=NOTHING, sources=(RateSource(kind=SAMPLE),))
     bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
     found = Calculated(measured=measured, bytes_in=bytes_in, running=case.running)
-    answer = estimate(inputs, found, asked, AS_SHIPPED, errors)
+    answer = estimate(inputs, found, asked, errors)
     topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     return Ticket(
         answer=answer,
@@ -121,10 +121,8 @@ def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
             topics=topics if made.copies else (),
             topics_in_all=1 if made.copies else 0,
         ),
-        plan=case.plan,
-        cluster=case.options,
+        wanted=Wanted(path=Path("move.html"), plan=case.plan, cluster=case.options, runnable=case.runnable),
         remarks=case.remarks,
-        runnable=case.runnable,
         made=datetime(2026, 11, 21, 20, 30, tzinfo=UTC),
     )
 

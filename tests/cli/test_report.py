@@ -13,7 +13,8 @@ import pytest
 from kquota.cli.connection import Connection
 from kquota.cli.formats import document
 from kquota.cli.move.estimate.report import commands
-from kquota.cli.move.estimate.report.page import Wanted, knowing, page, wanted
+from kquota.cli.move.estimate.report.page import knowing, page, wanted
+from kquota.cli.move.estimate.report.sections import Wanted
 from kquota.errors import Refused
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.work import Link
@@ -167,7 +168,6 @@ def test_a_plan_in_a_format_of_estimate_only_is_named_as_such(tmp_path: Path) ->
     lines = PlanFiles(name="plans/", parquet=False, files=NOTHING)
     assert knowing(asked, lines) == replace(asked, plan="plans/", runnable=False)
     assert knowing(asked, Plan(targets={})) is asked
-    assert knowing(None, lines) is None
 
 
 def test_commands_are_shown_only_if_they_do_what_the_page_says() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -90,6 +90,9 @@ class WatchOptions:
 class RecoveryOptions(WritingOptions):
     """The options that `move resume` and `move abort` share."""
 
+    VERB: ClassVar[str]
+    """The name of the command: `resume` or `abort`."""
+
     connection: Connection
     run: Annotated[str | None, run_option("the open run")] = None
     reassignment_json_file: PlanOfRun = None
@@ -133,6 +136,8 @@ Examples:
 class ResumeOptions(RecoveryOptions):
     """Continue interrupted runs from where they stopped: all open runs, or the one that you name."""
 
+    VERB = "resume"
+
     run: Annotated[str | None, run_option("all open runs")] = None
     quiet: Quiet = False
     time_limit: TimeLimit = None
@@ -153,6 +158,8 @@ Examples:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortOptions(RecoveryOptions):
     """Undo a run: cancel its moves, copy moved replicas back, and restore the throttle from before the run."""
+
+    VERB = "abort"
 
     force: Annotated[
         bool,

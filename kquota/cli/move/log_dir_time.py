@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from kquota.cli import world
@@ -66,18 +66,17 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
     return None
 
 
-def time_lines(pace: LogDirPace, heading: str = "") -> Iterator[str]:
-    """Yield a line with the expected time of one broker's copies, or the reason why there is none, after `heading`."""
+def time_line(pace: LogDirPace) -> str:
+    """Return as text the expected time of one broker's copies, or the reason why there is none."""
     work, throttle = pace.work, pace.throttle
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
-    copies = f"{heading}broker {work.broker}: {size} in {count} between its log dirs"
+    copies = f"broker {work.broker}: {size} in {count} between its log dirs"
     if throttle is None:
-        yield f"{copies}: the time is unknown, because no throttle of these copies is known. Give {OPTION} RATE"
-    elif pace.feasible is False:
+        return f"{copies}: the time is unknown, because no throttle of these copies is known. Give {OPTION} RATE"
+    if pace.feasible is False:
         rate, written = human_rates(throttle, work.writes or 0.0)
-        yield f"{copies}: never at {rate}, because producers write {written} meanwhile"
-    elif pace.seconds is not None:
-        yield f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
-    else:
-        seconds = pace.seconds_without_writes or 0.0
-        yield f"{copies}: about {human_duration(seconds)} at {human_rate(throttle)} if nothing is written meanwhile"
+        return f"{copies}: never at {rate}, because producers write {written} meanwhile"
+    if pace.seconds is not None:
+        return f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
+    seconds = pace.seconds_without_writes or 0.0
+    return f"{copies}: about {human_duration(seconds)} at {human_rate(throttle)} if nothing is written meanwhile"

@@ -24,8 +24,7 @@ from kquota.reassign.plan import Plan, read
 from kquota.reassign.port import Runs
 from kquota.reassign.preparation import Prepared, prepare_again
 from kquota.reassign.progress import Progress
-from kquota.reassign.recovery import RunState, backwards
-from kquota.reassign.recovery import recover as brought
+from kquota.reassign.recovery import RunState, backwards, recover
 from kquota.reassign.run import Purpose, Run, covers
 from kquota.reassign.wave import UNLIMITED
 from kquota.sizes.replica import partition_sizes
@@ -86,7 +85,7 @@ def resume(options: ResumeOptions) -> Recovered:
     kquota holds the lock, and Unreachable if the cluster does not answer. Also raises Unknown and Incomplete, as
     `carry_out` does.
     """
-    return _recover(world.where(options.connection), options, "resume")
+    return _recover(world.where(options.connection), options)
 
 
 def abort(options: AbortOptions) -> Recovered:
@@ -94,38 +93,34 @@ def abort(options: AbortOptions) -> Recovered:
     run only returns the changes. With `--elect-leaders`, also elects the preferred leaders if all replicas are already
     back.
 
-    Raises Invalid for a run together with a plan, for `--gone` or `--elect-leaders` over ZooKeeper, and for a takeover
-    with neither a terminal nor `--yes`. Also raises Invalid if several runs are open and none is selected. Raises
-    Refused if the selected run is not open, if a check fails, or if the operator does not confirm. Raises Conflict for
-    a run that was not shown before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if
-    the cluster does not answer. Also raises Unknown and Incomplete, as `carry_out` does.
+    Raises the errors of `resume`, and Refused if the operator does not confirm. Also raises Invalid for
+    `--elect-leaders` over ZooKeeper, and if several runs are open and none is selected.
     """
     at = world.where(options.connection)
     if not options.elect_leaders:
-        return _recover(at, options, "abort")
+        return _recover(at, options)
     if at.zookeeper is not None:
         raise Invalid("--elect-leaders: Kafka elects no leaders over --zookeeper. Give --bootstrap-server instead")
     with world.elections(at) as leaders:
-        return _recover(at, options, "abort", leaders)
+        return _recover(at, options, leaders)
 
 
-def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elections | None = None) -> Recovered:
-    """Continue or undo the runs. With `leaders`, elect the preferred leaders of each run whose replicas are in place.
+def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | None = None) -> Recovered:
+    """With `leaders`, elect the preferred leaders of each run whose replicas are in place.
 
     The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run is selected and a recorded run
-    cannot be read, or if no run was found and one may be hidden. Raises Conflict for a run that `_must_agree` did not
-    show, for example because it began meanwhile.
+    cannot be read, or if no run was found and one may be hidden.
     """
     if options.run is not None and options.reassignment_json_file is not None:
         raise Invalid("--run and --reassignment-json-file both select a run. Give one of them")
     plan = None if options.reassignment_json_file is None else read(options.reassignment_json_file)
     lost = lost_brokers.asked(options.gone, at)
-    shown = None if options.dry_run else _must_agree(at, options, verb, plan, lost)
+    shown = None if options.dry_run else _must_agree(at, options, plan, lost)
     takes = options.take_over and (shown is None or shown.takes)
-    hold = None if options.dry_run else move_stores.Hold(doing=f"move {verb}", patient=True, take_over=takes)
+    hold = None if options.dry_run else move_stores.Hold(doing=f"move {options.VERB}", patient=True, take_over=takes)
     done: list[RunRecovered] = []
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        chosen = _chosen(stage.runs, options, verb, plan)
+        chosen = _chosen(stage.runs, options, plan)
         if shown is not None and (unseen := [each.id for each in chosen if each.id not in shown.runs]):
             took = (
                 "kquota has taken over the lock, but changed no throttle and no move"
@@ -141,22 +136,23 @@ def _recover(at: world.Where, options: RecoveryOptions, verb: str, leaders: Elec
             left = lost_brokers.without(latest, lost, stage.cluster)
             try:
                 for run in left:
-                    wanted, prepared = _prepared(stage, run, options, verb)
+                    wanted, prepared = _prepared(stage, run, options)
                     if shown is None:
                         lost_brokers.warn(latest, lost)
-                    done.append(_one(at, stage, wanted, prepared, options, leaders))
+                    done.append(_recovered(at, stage, wanted, prepared, options, leaders))
             except Busy:
                 raise
             except KquotaError as error:
                 if len(chosen) == 1:
                     raise
                 done.append(_failed(each, error))
-        notes = [] if done else [f"no run of a move is open: nothing to {verb}", *world.unseen(stage.runs.alone)]
+        none = f"no run of a move is open: nothing to {options.VERB}"
+        notes = () if done else (none, *world.unseen(stage.runs.alone))
         unread = options.run is None and plan is None and bool(stage.runs.unreadable)
         unknown = unread or (not done and stage.runs.hidden)
     return Recovered(
         runs=tuple(done),
-        notes=tuple(notes),
+        notes=notes,
         code=worst([NOT_YET if unknown else DONE, *(one.code for one in done)]),
     )
 
@@ -178,20 +174,20 @@ class _Shown:
 
 
 def _must_agree(
-    at: world.Where, options: RecoveryOptions, verb: str, plan: Plan | None, lost: Sequence[BrokerId]
+    at: world.Where, options: RecoveryOptions, plan: Plan | None, lost: Sequence[BrokerId]
 ) -> _Shown | None:
     """Ask the operator to confirm, and return the confirmed action. Return None if no confirmation is necessary, and an
     action without runs if there is nothing to confirm.
     """
-    asks = not options.yes and (options.take_over or (verb == "abort" and confirmation.has_terminal()))
-    if not asks:
+    aborts = isinstance(options, AbortOptions)
+    if options.yes or not (options.take_over or (aborts and confirmation.has_terminal())):
         return None
     if options.take_over:
         confirmation.must_have_terminal()
     with move_stores.staged(at, options.state_dir, None) as stage:
-        chosen = _chosen(stage.runs, options, verb, plan)
+        chosen = _chosen(stage.runs, options, plan)
         left = lost_brokers.without(chosen, lost, stage.cluster)
-        lines = [_intended(stage, each, options, verb, alone=len(left) == 1) for each in left]
+        lines = [_intended(stage, each, options, alone=len(left) == 1) for each in left]
         writer = stage.runs.record_writer()
     takes = options.take_over and writer is not None
     if not left and not takes:
@@ -201,33 +197,27 @@ def _must_agree(
         say(line)
     if takes:
         say(f"{writer} holds the lock and may still be running. After the takeover, that command writes nothing more")
-    confirmation.must_agree(f"take over the lock and {verb}?" if takes else f"{verb}?")
+    confirmation.must_agree(f"take over the lock and {options.VERB}?" if takes else f"{options.VERB}?")
     return _Shown(runs=frozenset(each.id for each in left), takes=takes)
 
 
-def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str, *, alone: bool) -> str:
-    """Return the line that says what the command will do with the run. Unless the run is `alone`, an error is part of
-    the line, because the command then continues the other runs.
-    """
+def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, alone: bool) -> str:
+    """Unless the run is `alone`, an error is part of the line, because the command then continues the other runs."""
     try:
-        wanted, found = _prepared(stage, run, options, verb)
+        wanted, prepared = _prepared(stage, run, options)
     except Busy:
         raise
     except KquotaError as error:
         if alone:
             raise
-        return f"{verb} run {run.id}: cannot be continued: {worded(error)}"
-    moves, every = sum(not move.submitted for move in found.moving), counted(len(wanted.goal.targets), "partition")
+        return f"{options.VERB} run {run.id}: cannot be continued: {worded(error)}"
+    moves = sum(not move.submitted for move in prepared.moving)
+    every = counted(len(wanted.goal.targets), "partition")
     then = ", then restore its throttle" if wanted.held else ""
-    return f"{verb} run {wanted.id}: submit the moves of {moves:,} of {every}{then}"
+    return f"{options.VERB} run {wanted.id}: submit the moves of {moves:,} of {every}{then}"
 
 
-def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) -> list[Run]:
-    """Return the selected open runs, by default all open runs of moves. `plan` selects a run, or is None.
-
-    Raises Refused if the selected run is not open, and Invalid for an abort if several runs are open and none is
-    selected.
-    """
+def _chosen(runs: Runs, options: RecoveryOptions, plan: Plan | None) -> list[Run]:
     unfinished = runs.unfinished()
     moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
     ids = ", ".join(each.id for each in moving) or "none"
@@ -247,23 +237,20 @@ def _chosen(runs: Runs, options: RecoveryOptions, verb: str, plan: Plan | None) 
                 f"with {suggested('move report')}"
             )
         return named
-    if verb == "abort" and len(moving) > 1:
+    if isinstance(options, AbortOptions) and len(moving) > 1:
         raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
     return moving
 
 
-def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions, verb: str) -> tuple[Run, Prepared]:
-    """Return the run, or its rollback for an abort, and its preparation."""
-    wanted = backwards(run) if verb == "abort" else run
+def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions) -> tuple[Run, Prepared]:
+    wanted = backwards(run) if isinstance(options, AbortOptions) else run
     return wanted, prepare_again(
         stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)
     )
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return the sizes of the run's partitions in bytes. Return {} if the run does not limit the bytes in flight, and
-    over ZooKeeper, which does not store sizes.
-    """
+    """Return no sizes if the run does not limit the bytes in flight, and over ZooKeeper, which does not store them."""
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive
@@ -299,7 +286,7 @@ def _checked_waves(
         yield prepared, why
 
 
-def _one(
+def _recovered(
     at: world.Where,
     stage: move_stores.Stage,
     wanted: Run,
@@ -313,7 +300,7 @@ def _one(
         return RunRecovered(run=wanted.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
     began = stage.clock.now()
     with _checked_waves(at, wanted, prepared, force=options.force or bool(options.gone)) as (prepared, hold_back):
-        done = brought(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs, hold_back)
+        done = recover(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs, hold_back)
     found = done.verification
     past_moves.keep_look(stage, found, began)
     elections = None

@@ -28,7 +28,7 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, runs):
         watch = MoveWatch(ports, plan=plan, run=options.run)
         yield from readings(
-            watch,
+            watch.look,
             ports.clock,
             interval,
             options.output,

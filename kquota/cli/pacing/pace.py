@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Final
 
 from kquota.cli import clock, world
@@ -24,9 +22,7 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The minimum number of seconds between two changes. The effect of a change is visible only in the throughput of a
-whole quota window (11 s).
-"""
+"""The effect of a change is visible only in the throughput of a whole quota window (11 s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +108,6 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     )
 
 
-@contextmanager
 def following(
     rules: PaceRules,
     rate: ByteRate,
@@ -121,16 +116,15 @@ def following(
     removal: protection.ScratchRemoval,
     *,
     fresh: bool = False,
-) -> Iterator[MovePace]:
-    """Yield the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
+) -> AbstractContextManager[MovePace]:
+    """Return a context with the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    With `rules.protects`, raises the errors of `protection.protecting`. In this case, it also raises Invalid if the
-    lowest throttle is not below the highest one.
+    With `rules.protects`, raises Invalid if the lowest throttle is not below the highest one. In this case, the context
+    raises the errors of `protection.protecting`.
     """
     if not rules.protects:
-        yield DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock)
-        return
-    with protection.protecting(
+        return nullcontext(DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock))
+    return protection.protecting(
         protection.bounds_of(rate, rules.bounds),
         rate,
         setter,
@@ -139,18 +133,17 @@ def following(
         removal,
         max_latency=rules.max_latency,
         fresh=fresh,
-    ) as pace:
-        yield pace
+    )
 
 
 def _max_latency(text: str) -> float:
-    found = duration(text, "--max-latency")
-    if found >= UNANSWERED_SECONDS:
+    seconds = duration(text, "--max-latency")
+    if seconds >= UNANSWERED_SECONDS:
         raise Invalid(
             f"--max-latency {text}: must be less than {UNANSWERED_SECONDS:g}s, because a write without an answer after "
             "this time counts as slow anyway. Give a shorter time, for example 20ms"
         )
-    return found
+    return seconds
 
 
 def _moment(text: str, now: datetime) -> datetime:
@@ -158,14 +151,14 @@ def _moment(text: str, now: datetime) -> datetime:
     if "-" not in text:
         return now + timedelta(seconds=duration(text, "--deadline"))
     try:
-        found = datetime.fromisoformat(text).astimezone()
+        end = datetime.fromisoformat(text).astimezone()
     except ValueError as error:
         raise Invalid(
             f"--deadline {text!r}: not a valid time. Give a time, for example 2h or 2026-11-24T06:00:00+01:00"
         ) from error
-    if found <= now:
+    if end <= now:
         raise Invalid(f"--deadline {text}: this time has passed. Give a later time")
-    return found
+    return end
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,7 +193,6 @@ class DuePace:
         self.clock.sleep(seconds)
 
     def _wanted(self, move: WatchedMoveView, rate: ByteRate) -> ByteRate | None:
-        """Return the throttle that applies now. None if neither the time left nor a throttle rate is known."""
         moment = self.clock.now()
         if self.rules.days is not None:
             return self.rules.days.at(moment.astimezone().time())
@@ -216,13 +208,8 @@ def _copying(move: WatchedMoveView) -> Copying | None:
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)
-    slowest = max(
-        ((lane.left / lane.throttle, lane) for lane in move.destinations if lane.left and lane.throttle),
-        key=itemgetter(0),
-        default=None,
-    )
-    if slowest is None:
+    lanes = [(lane.left, lane.throttle, lane.written) for lane in move.destinations if lane.left and lane.throttle]
+    if not lanes:
         return None
-    _, lane = slowest
-    assert lane.left is not None and lane.throttle is not None
-    return Copying(left=lane.left, net=lane.throttle - lane.written, written=lane.written)
+    left, throttle, written = max(lanes, key=lambda lane: lane[0] / lane[1])
+    return Copying(left=left, net=throttle - written, written=written)

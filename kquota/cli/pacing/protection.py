@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Final, Generic, TypeVar
 
 from kquota.cli import world
@@ -33,11 +34,11 @@ from kquota.watch.reading import shrunk
 _LOWEST_SHARE: Final = 10
 """Without `--min-rate`, the lowest throttle is the highest throttle divided by this number."""
 _LEAST_SECONDS: Final = 1.0
-"""The minimum number of seconds between two readings, because each window needs enough writes."""
+"""The minimum time between two readings, because each window needs enough writes."""
 _READ_SECONDS: Final = 2.0
-"""The number of seconds between two readings. It is small, because slow clients wait for a lower throttle."""
+"""The time between two readings. It is short, because slow clients wait for a lower throttle."""
 _REPORT_SECONDS: Final = 10.0
-"""The minimum number of seconds between two readings of the exporters, because a reading costs a broker some CPU."""
+"""The minimum time between two readings of the exporters, because a reading costs a broker some CPU."""
 _MILLISECONDS: Final = 1_000
 
 
@@ -74,11 +75,10 @@ class ScratchRemoval:
     def failed(self, error: KquotaError) -> None:
         """Set `code` to 1, and print why the scratch topic could not be removed."""
         self.code = FAILED
-        later = (
-            f". The name of each topic contains an end time. After that time, run {suggested('quota probe --clean-up')}"
-        )
-        if isinstance(error, Incomplete):
-            later = ""  # the error has the same words
+        later = ""
+        if not isinstance(error, Incomplete):  # which has the same words
+            clean_up = suggested("quota probe --clean-up")
+            later = f". The name of each topic contains an end time. After that time, run {clean_up}"
         complain(f"scratch topics of --protect may remain: {worded(error)}{later}")
 
 
@@ -171,25 +171,25 @@ def _offsets(groups: ConsumerGroups) -> OffsetsReading | KquotaError:
 
 def _times(exporters: world.UsageReader) -> tuple[list[BrokerTimes], str | None]:
     """Return the times that the exporters report, and the reason why they are incomplete, if any."""
-    found: list[BrokerTimes] = []
+    reported: list[BrokerTimes] = []
     unreported = None
     try:
         answers = list(exporters())
     except KquotaError as error:
         return [], worded(error)
-    for one in answers:
-        if isinstance(one, Unreachable):
-            unreported = worded(one)
+    for answer in answers:
+        if isinstance(answer, Unreachable):
+            unreported = worded(answer)
             continue
-        if not one.has_readings and one.produce_ms is None:
-            unreported = f"the metrics of broker {one.broker} contain neither quotas nor times of produce requests"
+        if not answer.has_readings and answer.produce_ms is None:
+            unreported = f"the metrics of broker {answer.broker} contain neither quotas nor times of produce requests"
             continue
-        delays = [use.throttle_ms or 0.0 for bucket, use in one.readings() if bucket.key == REQUEST_PERCENTAGE]
+        delays = [use.throttle_ms or 0.0 for bucket, use in answer.readings() if bucket.key == REQUEST_PERCENTAGE]
         times = {ReportedTime.THROTTLED: max(delays, default=0.0) / _MILLISECONDS}
-        if one.produce_ms is not None:
-            times[ReportedTime.PRODUCE] = one.produce_ms / _MILLISECONDS
-        found.append(BrokerTimes(broker=one.broker, times=times))
-    return found, unreported
+        if answer.produce_ms is not None:
+            times[ReportedTime.PRODUCE] = answer.produce_ms / _MILLISECONDS
+        reported.append(BrokerTimes(broker=answer.broker, times=times))
+    return reported, unreported
 
 
 @dataclass(slots=True, kw_only=True)
@@ -242,10 +242,13 @@ class ProtectedPace:
         before = replace(self.state, rate=open_run.rate)
         after, step = before.after(window)
         if after.baseline and not before.baseline:
-            self._say_baseline(open_run, after)
+            broker, slowest = max(after.baseline.items(), key=itemgetter(1))
+            time = f"{_shown(slowest)} (broker {broker})"
+            say(f"run {open_run.id}: under the lowest throttle, writes take up to {time}")
         # If the throttle cannot be set, keep the old state, so that the next window gives a new decision.
         if step.rate != open_run.rate:
-            if not self._set(open_run, step):
+            why = _why(step)
+            if not self.setter.set(open_run, step.rate, f"{self.setter.reason or '--protect'}: {why}", f": {why}"):
                 self.state = before
                 return
             self.reported.clear()
@@ -259,9 +262,6 @@ class ProtectedPace:
         self.in_sync |= {name: now.isr for name, now in partitions.items()}
 
     def _new_offsets(self) -> OffsetsReading | None:
-        """Return a new reading of the consumer groups, if there is one. Print each reason once why groups could not be
-        read.
-        """
         found = self.lags.new()
         for kind, why in _unread(found).items():
             if kind not in self.unread:
@@ -269,18 +269,10 @@ class ProtectedPace:
                 say(why)
         return None if isinstance(found, KquotaError) else found
 
-    def _set(self, run: Run, step: ProtectionStep) -> bool:
-        why = _why(step)
-        return self.setter.set(run, step.rate, f"{self.setter.reason or '--protect'}: {why}", f": {why}")
-
     def _say_pressure(self, run: Run, step: ProtectionStep) -> None:
         if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
             self.reported.add(step.pressure)
             say(f"run {run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")
-
-    def _say_baseline(self, run: Run, state: Protection) -> None:
-        broker, slowest = max(state.baseline.items(), key=lambda one: one[1])
-        say(f"run {run.id}: under the lowest throttle, writes take up to {_shown(slowest)} (broker {broker})")
 
 
 def _unread(found: OffsetsReading | KquotaError | None) -> dict[str, str]:

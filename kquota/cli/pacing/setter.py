@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -18,16 +17,16 @@ from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rates
-from kquota.reassign.port import Clock, Runs
+from kquota.reassign.port import Runs
 from kquota.reassign.run import Run
 from kquota.terms import LONGEST_TEXT
-from kquota.watch.observation import MoveWatch, Observed
+from kquota.watch.observation import Observed
 
 _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _REPEAT_SECONDS: Final = 30.0
-"""The seconds until kquota again sets the rates of brokers that missed a change. While a broker is
-dead, each further attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each is recorded.
+"""The seconds until kquota again sets the rates of brokers that missed a change. While a broker is dead, each further
+attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each is recorded.
 """
 _LONGEST_REPEAT_SECONDS: Final = 480.0
 _Result = TypeVar("_Result")
@@ -155,35 +154,3 @@ def in_turn(work: Callable[[], _Result]) -> _Result:
             if timer.monotonic() > deadline:
                 raise
             timer.sleep(_TURN_STEP)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacedWatch:
-    """A watch of one move whose throttle may change after each reading."""
-
-    watch: MoveWatch
-    pace: MovePace
-
-    def look(self) -> Observed:
-        """Read the cluster, then change the throttle if needed. Raises Unreachable if the cluster does not answer."""
-        found = self.watch.look()
-        if not found.ended:
-            self.pace.after(found)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class PacedClock:
-    """A clock whose `sleep` is the wait of a `MovePace`, because the pace may measure clients in the meantime."""
-
-    clock: Clock
-    pace: MovePace
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def monotonic(self) -> float:
-        return self.clock.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        self.pace.wait(seconds)

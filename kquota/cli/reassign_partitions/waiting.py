@@ -32,5 +32,7 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
         return
     with remarks.resumable(), move_stores.watching(at, options.state_dir) as (ports, _):
         watch = MoveWatch(ports, plan=plan)
-        yield from readings(watch, ports.clock, _INTERVAL, options.output, plan=readable_again(file), restores=True)
+        yield from readings(
+            watch.look, ports.clock, _INTERVAL, options.output, plan=readable_again(file), restores=True
+        )
     yield verification.run(at, replace(options, execute=False, verify=True), plan, watch)

@@ -28,9 +28,6 @@ _LEFT: Final = (ThrottleLeft, RunOpen)
 
 
 def _move(move: WatchedMoveView) -> JsonObject:
-    """Return one move in bytes, bytes per second and seconds. A value that is unknown or does not exist is null,
-    never 0.
-    """
     return {
         "run": move.run,
         "partitions": move.partitions,
@@ -67,16 +64,16 @@ def _slowest(copy: SlowestCopy) -> JsonObject:
     return {**plain(copy.partition), "left": copy.left, "seconds_left": _SECONDS(copy.seconds)}
 
 
-def _broker(one: WatchedBroker) -> JsonObject:
+def _broker(broker: WatchedBroker) -> JsonObject:
     return {
-        "broker": one.broker,
-        "alive": one.alive,
-        "SumReplicaLag": one.lag,
-        "trend": one.trend,
-        "sent": _RATE(one.sent),
-        "leader_rate": one.leader_rate,
-        "received": _RATE(one.received),
-        "follower_rate": one.follower_rate,
+        "broker": broker.broker,
+        "alive": broker.alive,
+        "SumReplicaLag": broker.lag,
+        "trend": broker.trend,
+        "sent": _RATE(broker.sent),
+        "leader_rate": broker.leader_rate,
+        "received": _RATE(broker.received),
+        "follower_rate": broker.follower_rate,
     }
 
 
@@ -223,9 +220,8 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
-    """Return the move of a symptom, for suggested commands. `going` has the run of each move that has not ended, or
-    None for moves without a run. A symptom without the field `run` belongs to one of these moves, so its run is known
-    only if there is exactly one.
+    """`going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
+    `run` belongs to one of these moves, so its run is known only if there is exactly one.
     """
     only = going[0] if len(going) == 1 else None
     return MoveNamed(run=getattr(symptom, "run", only), plan=plan)

@@ -6,8 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from kquota.cli.amounts import size_or_unknown, size_with, time_or_unknown
 from kquota.cli.output import Part
@@ -34,8 +33,8 @@ from kquota.watch.symptom import (
     Undo,
 )
 
-_SHOWN = 5
-_LOG_DIR_RATE = 10_000_000
+_SHOWN: Final = 5
+_LEAST_LOG_DIR_RATE: Final = 10_000_000
 """The lowest log dir throttle that a finding suggests, in bytes per second."""
 
 
@@ -142,7 +141,7 @@ def _what(symptom: Symptom) -> str:
 def _do(symptom: Symptom, named: MoveNamed) -> str:
     match symptom:
         case StarvedCopies():
-            return _raise(symptom, named)
+            return _raise_rate(symptom, named)
         case DestinationDown(why=why):
             repair = "Start the broker" if why is None else "Check the broker"
             if named.run is None or symptom.undo is Undo.NONE:
@@ -216,10 +215,8 @@ def _starved(symptom: StarvedCopies) -> str:
     )
 
 
-def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Return the advice to raise the rate. Without a run, its command only shows the throttles, because another run may
-    hold the rate.
-    """
+def _raise_rate(symptom: StarvedCopies, named: MoveNamed) -> str:
+    """Without a run, the command only shows the throttles, because another run may hold the rate."""
     if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2
@@ -228,7 +225,7 @@ def _raise(symptom: StarvedCopies, named: MoveNamed) -> str:
 
 
 def _raise_log_dir_rate(symptom: IdleLogDir, named: MoveNamed) -> str:
-    rate = exact_rate(ByteRate(max(_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
+    rate = exact_rate(ByteRate(max(_LEAST_LOG_DIR_RATE, 10 * (symptom.rate or 0))))
     if named == MoveNamed(run=None, plan=None):
         command = suggested(f"configs --alter --add-config {LOG_DIR_RATE}={rate} --broker {symptom.broker}")
         return f"Raise the throttle: {command}"
@@ -252,8 +249,5 @@ def _run(run: str | None) -> str:
 
 
 def _values(symptom: Symptom) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
-    for name in symptom.__dataclass_fields__:
-        value = getattr(symptom, name)
-        found[name] = value.value if isinstance(value, Enum) else round(value, 1) if isinstance(value, float) else value
-    return found
+    values = {name: getattr(symptom, name) for name in symptom.__dataclass_fields__}
+    return {name: round(value, 1) if isinstance(value, float) else value for name, value in values.items()}

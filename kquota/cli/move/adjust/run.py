@@ -12,7 +12,7 @@ from kquota.cli.options import interval_seconds
 from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
 from kquota.cli.pacing.protection import ScratchRemoval
-from kquota.cli.pacing.setter import PacedClock, PacedWatch, RateSetter, in_turn
+from kquota.cli.pacing.setter import RateSetter, in_turn
 from kquota.cli.suggestion import plan_argument, suggested
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet, throttle_set
@@ -28,7 +28,7 @@ from kquota.reassign.run import Purpose, Run, at_rate, covers
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
 from kquota.throttle import set_and_clear
-from kquota.watch.observation import MoveWatch, WatchPorts
+from kquota.watch.observation import MoveWatch, Observed, WatchPorts
 
 
 def run(options: AdjustOptions) -> Answer | Generator[Answer]:
@@ -82,16 +82,12 @@ def _finish_evenly(options: AdjustOptions, rate: ByteRate) -> Answer | Generator
     with move_stores.watching(world.where(options.connection), options.state_dir) as (ports, _):
         found = _open_run(ports.runs, options)
         even = _even_rates(ports, found, rate, interval)
-    # `force` skips the check of `setting.adjusted`, because `_even_rates` has just measured the copies and checked
-    # `rate`.
+    # Skip the check of `setting.adjusted`, because `_even_rates` has just measured the copies and checked `rate`.
     asked = _setting(replace(options, force=True), found, str(rate), options.reason or "--even-finish")
     return in_turn(lambda: setting.adjusted(asked, lambda run: _with_even_rates(run, rate, even)))
 
 
 def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) -> Mapping[BrokerId, ByteRate]:
-    """Measure the copies for `interval` seconds, and return the follower rates under which the copies to all
-    destinations end at the same time.
-    """
     watch = MoveWatch(ports, run=run.id)
     watch.look()
     ports.clock.sleep(interval)
@@ -116,10 +112,10 @@ def _even_rates(ports: WatchPorts, run: Run, rate: ByteRate, interval: float) ->
 
 def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]) -> Run:
     after = at_rate(run, rate)
-    for broker, its in even.items():
+    for broker, lower in even.items():
         setting = Setting.of_broker(broker, FOLLOWER_RATE)
-        if its != rate and setting in run.rates_held:
-            after = at_rate(after, its, [setting])
+        if lower != rate and setting in run.rates_held:
+            after = at_rate(after, lower, [setting])
     return after
 
 
@@ -160,25 +156,31 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
         )
         removal = ScratchRemoval()
         with following(followed, found.rate, setter, ports, removal) as pace:
-            watch = PacedWatch(watch=MoveWatch(ports, run=found.id), pace=pace)
-            clock = PacedClock(ports.clock, pace)
-            yield from readings(watch, clock, interval, options.output, unseen=world.unseen(runs.alone))
+            watch = MoveWatch(ports, run=found.id)
+
+            def look() -> Observed:
+                seen = watch.look()
+                if not seen.ended:
+                    pace.after(seen)
+                return seen
+
+            unseen = world.unseen(runs.alone)
+            yield from readings(look, ports.clock, interval, options.output, wait=pace.wait, unseen=unseen)
         if removal.code != DONE:
             yield Lines(lines=(), code=removal.code)
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    """Return the selected open run of a move, or the only one if none is selected."""
-    moving = [one for one in runs.unfinished() if one.purpose is Purpose.MOVE]
+    moving = [run for run in runs.unfinished() if run.purpose is Purpose.MOVE]
     if options.reassignment_json_file is not None:
-        found = covers(read(options.reassignment_json_file, world.warn), moving)
-        if found is None:
+        covered = covers(read(options.reassignment_json_file, world.warn), moving)
+        if covered is None:
             raise Refused(
                 f"{options.reassignment_json_file}: no run of this plan is open. See the open runs with ",
                 NextStep.SHOW_MOVES,
             )
-        return found
-    selected = [one for one in moving if options.run in (None, one.id)]
+        return covered
+    selected = [run for run in moving if options.run in (None, run.id)]
     if not selected:
         if options.run is not None:
             raise Refused(
@@ -186,8 +188,8 @@ def _open_run(runs: Runs, options: AdjustOptions) -> Run:
             )
         raise Refused(f"no run of a move is open. See all running moves with {suggested('move watch --once')}")
     if len(selected) > 1:
-        there = ", ".join(one.id for one in selected)
-        raise Invalid(f"several runs of moves are open ({there}). Select one with --run or --reassignment-json-file")
+        ids = ", ".join(run.id for run in selected)
+        raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
     return selected[0]
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kquota.cli.amounts import time_or_unknown
 from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.move.estimate import text, verdict
 from kquota.cli.move.estimate.inputs import RateSource
-from kquota.cli.move.estimate.outlook import Outlook
+from kquota.cli.move.estimate.outlook import Outlook, disk_lines, wave_lines
 from kquota.cli.move.estimate.running import running_document, running_lines
 from kquota.cli.move.estimate.verdict import MoveVerdict
-from kquota.cli.move.log_dir_time import time_lines, time_shown
+from kquota.cli.move.log_dir_time import time_line, time_shown
 from kquota.cli.output import Answer, JsonObject, Part, each, hidden, key, spread
 from kquota.measure import ByteRate, bytes_per_second, counted, human_bytes, human_rate
 from kquota.pace.enforcement import Enforcement
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from kquota.spark.partitions import Health
 
 
-NOTHING_TO_MOVE: Final = "Nothing to copy: every replica of the plan is where it should be."
-ALL_EXIST: Final = "Nothing to move: every replica of the plan exists, but some are out of sync."
-NOTHING_TO_COPY: Final = "Nothing to copy: the running move only removes replicas."
-NOTHING_BETWEEN_BROKERS: Final = "Nothing to move between brokers: replicas only change their log dirs."
-
-
 def _health(health: Health) -> JsonObject:
     return {
         "cluster": health.cluster,
@@ -50,9 +44,9 @@ def _health(health: Health) -> JsonObject:
     }
 
 
-def _sources(found: Sequence[RateSource]) -> JsonObject:
-    kinds = dict.fromkeys(one.kind for one in found)
-    sources = [{"kind": one.kind, "name": one.name, "brokers": one.brokers} for one in found]
+def _sources(rates: Sequence[RateSource]) -> JsonObject:
+    kinds = dict.fromkeys(rate.kind for rate in rates)
+    sources = [{"kind": rate.kind, "name": rate.name, "brokers": rate.brokers} for rate in rates]
     return {"source": "+".join(kinds) or None, "sources": sources}
 
 
@@ -273,7 +267,7 @@ class Estimate(Answer):
             yield self.nothing
             yield ""
         for pace in self.log_dir_moves:
-            yield from time_lines(pace, "Log dirs     ")
+            yield f"Log dirs     {time_line(pace)}"
         yield from verdict.answer_lines(self.verdict)
         found = ", the smallest that meets the deadline" if self.for_deadline else ""
         yield f"Throttle     {human_rate(self.throttle)} ({bytes_per_second(self.throttle)}) on each broker{found}"
@@ -289,10 +283,12 @@ class Estimate(Answer):
     def nothing(self) -> str:
         """The reason why there is nothing to copy between brokers."""
         if self.running is not None and self.running.partitions:
-            return NOTHING_TO_COPY
+            return "Nothing to copy: the running move only removes replicas."
         if self.log_dir_moves:
-            return NOTHING_BETWEEN_BROKERS
-        return ALL_EXIST if self.measured.behind else NOTHING_TO_MOVE
+            return "Nothing to move between brokers: replicas only change their log dirs."
+        if self.measured.behind:
+            return "Nothing to move: every replica of the plan exists, but some are out of sync."
+        return "Nothing to copy: every replica of the plan is where it should be."
 
     def _details(self) -> Iterator[str]:
         pace, judged = self.pace, self.verdict.judged
@@ -307,7 +303,12 @@ class Estimate(Answer):
         yield from text.window_lines(self.verdict.window, self.throttle)
         yield text.fetch_line(self.fetch, pace.enforcement)
         yield ""
-        yield from text.outlook_lines(self.outlook)
+        if self.outlook.rooms:
+            yield from disk_lines(self.outlook)
+            yield ""
+        if self.outlook.waves:
+            yield from wave_lines(self.outlook.waves)
+            yield ""
         yield f"Other throttles{' (if nothing is written)' if judged.feasible is None else ''}"
         for other in self.throttles:
             seconds = other.seconds_without_writes if other.feasible is None else other.seconds

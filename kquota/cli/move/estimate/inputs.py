@@ -185,7 +185,8 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
     if live:
         found = _live(world.where(connection), asked, plan, scratch)
     elif asked.log_dirs:
-        found = _printed(asked, scratch)
+        printed = files.log_dirs(asked.log_dirs, scratch)
+        found = Inputs(source=LOG_DIRS, names=printed.given_names(), files=printed)
     elif asked.history:
         found = Inputs(source=HISTORY, names=asked.history, files=files.NOTHING)
     else:
@@ -193,15 +194,17 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
             "no source of sizes is given. Give --bootstrap-server HOST:PORT, --cluster NAME, --log-dirs FILE or "
             "--history PATH"
         )
-    if unused := [] if live else [option_name(f.name) for f in fields(connection) if getattr(connection, f.name)]:
+    unused = [option_name(f.name) for f in fields(connection) if getattr(connection, f.name)]
+    if unused and not live:
         say(f"note: the sizes do not come from a live cluster, so kquota does not use {', '.join(unused)}")
     return _with_rates(found, asked, scratch)
 
 
 def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
     sources = [RateSource(kind=BYTES_IN, brokers=tuple(sorted(asked.by_hand)))] if asked.by_hand else []
-    for name, in_file in asked.by_file.items():
-        sources.append(RateSource(kind=BYTES_IN, name=name, brokers=tuple(sorted(in_file))))
+    sources += [
+        RateSource(kind=BYTES_IN, name=name, brokers=tuple(sorted(in_file))) for name, in_file in asked.by_file.items()
+    ]
     if found.sampled:
         sources.append(RateSource(kind=SAMPLE))
     if not asked.history:
@@ -217,11 +220,11 @@ def _with_rates(found: Inputs, asked: GivenInputs, scratch: Path) -> Inputs:
 
 def _listed(paths: Sequence[str]) -> Listing:
     patterns = [path for path in paths if not is_elsewhere(path)]
-    lying = dict.fromkeys(
+    local = dict.fromkeys(
         path for pattern in patterns for path in matching(pattern, Parameter("history"), "file or folder")
     )
     try:
-        here = local_files.listing(lying)
+        here = local_files.listing(local)
     except Invalid as error:
         raise Invalid("--history ", *error.args) from error
     elsewhere = tuple(f"{path.rstrip('/')}/{ROLLED}" for path in paths if is_elsewhere(path))
@@ -231,11 +234,6 @@ def _listed(paths: Sequence[str]) -> Listing:
     return found
 
 
-def _printed(asked: GivenInputs, scratch: Path) -> Inputs:
-    found = files.log_dirs(asked.log_dirs, scratch)
-    return Inputs(source=LOG_DIRS, names=found.given_names(), files=found)
-
-
 def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     settings = tuple(world.broker_settings(at).values())
     with world.log_dirs_and_moves(at) as (cluster, moves):
@@ -243,7 +241,7 @@ def _live(at: world.Where, asked: GivenInputs, plan: Plan | PlanFiles, scratch: 
         first = sampling.listed(cluster, brokers, None)
         for warning in hidden(first.log_dirs):
             say(f"warning: {warning}")
-        _check(plan, brokers, {r.partition for log_dir in first.log_dirs for r in log_dir.replicas})
+        _must_fit(plan, brokers, {r.partition for log_dir in first.log_dirs for r in log_dir.replicas})
         if asked.covers({log_dir.broker for log_dir in first.log_dirs if log_dir.replicas}):
             seen = sampling.Sampled(log_dirs=cluster.detailed(first.log_dirs), rates={})
         else:
@@ -305,13 +303,13 @@ def _running(cluster: MoveCluster) -> Mapping[TopicPartition, PartitionReplicas]
         return None
 
 
-def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
+def _must_fit(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collection[TopicPartition]) -> None:
     """Raise Refused if a JSON plan names a dead broker, or a partition that no live broker holds. Plans in other
     formats are not checked here, because Spark reads them later.
     """
     if not isinstance(plan, Plan):
         return
-    dead_among({broker for target in plan.targets.values() for broker in target}, brokers)
+    must_be_alive({broker for target in plan.targets.values() for broker in target}, brokers)
     if unknown := sorted(set(plan.targets) - set(held)):
         raise Refused(
             f"plan: {agreeing(len(unknown), 'partition', 'has', 'have')} no replica on a live broker "
@@ -319,7 +317,7 @@ def _check(plan: Plan | PlanFiles, brokers: Collection[BrokerId], held: Collecti
         )
 
 
-def dead_among(wanted: Collection[int], brokers: Collection[int]) -> None:
+def must_be_alive(wanted: Collection[int], brokers: Collection[int]) -> None:
     """Raise Refused if the brokers of the plan (`wanted`) include dead brokers. `brokers` are the live brokers."""
     if dead := sorted(set(wanted) - set(brokers)):
         alive = joined(sorted(brokers))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say
-from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, dead_among, is_live
+from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, is_live, must_be_alive
 from kquota.cli.progress import stages
 from kquota.measure import agreeing
 from kquota.pace.log_dir_copy import LogDirWork
@@ -67,10 +67,8 @@ def begun(
     """Yield the job. For a live cluster without a history, Spark starts here, while kquota reads the cluster, and ends
     when the block ends. Otherwise, `calculated` starts Spark. Raises the errors of `session.starting`.
     """
-    if asked.history or not is_live(asked, connection):
-        yield Job(engine=engine, scratch=scratch)
-        return
-    with starting(scratch, _planned_size(plan), engine) as start:
+    early = not asked.history and is_live(asked, connection)
+    with starting(scratch, _planned_size(plan), engine) if early else nullcontext() as start:
         yield Job(engine=engine, scratch=scratch, start=start)
 
 
@@ -93,6 +91,7 @@ def calculated(
         spark = stack.enter_context(running)
         from kquota.spark.estimate import bytes_left, measure
         from kquota.spark.flows import log_dir_moves
+        from kquota.spark.plans import planned, stored
         from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
@@ -102,12 +101,12 @@ def calculated(
             replicas = history.newest
         else:
             replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
-        planned = _planned(reader, plan)
+        frame = planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
         writes = _writes(reader, inputs, asked, history)
         measured = measure(
             replicas,
             inputs.files,
-            planned,
+            frame,
             writes,
             reader,
             assumed_size=asked.assumed_size,
@@ -115,11 +114,11 @@ def calculated(
             detailed=detailed,
             left=bytes_left(reader, inputs.copies),
         )
-        moves = _running(reader, inputs, planned)
-        within = () if planned.places is None else log_dir_moves(replicas, planned.places, writes.by_partition)
+        moves = _running(reader, inputs, frame)
+        within = () if frame.places is None else log_dir_moves(replicas, frame.places, writes.by_partition)
         rates = history.by_broker(asked.window) if history else {}
     if inputs.source == CLUSTER:
-        dead_among(measured.unseen, inputs.brokers)
+        must_be_alive(measured.unseen, inputs.brokers)
     return Calculated(measured=measured, bytes_in=rates | asked.bytes_in(), running=moves, within=within)
 
 
@@ -158,12 +157,6 @@ def _history(reader: Reader, inputs: Inputs, asked: GivenInputs) -> History | No
             "size is missing"
         )
     return found
-
-
-def _planned(reader: Reader, plan: Plan | PlanFiles) -> PlanFrame:
-    from kquota.spark.plans import planned, stored
-
-    return planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
 
 
 def _running(reader: Reader, inputs: Inputs, plan: PlanFrame) -> MoveUnderWay | None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kquota.cli.rates import throttle as understood
+from kquota.cli import rates
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate, byte_rate, duration, exact_percentage, human_duration, human_rate, percentage
 from kquota.pace.deadline import throttle_within
-from kquota.pace.enforcement import AS_SHIPPED, Enforcement
+from kquota.pace.enforcement import Enforcement
 from kquota.pace.kip73 import Bound, Window, network_bound
 from kquota.pace.share import Pace
 from kquota.pace.waves import Waves
@@ -42,7 +42,7 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     if impact == 0:
         raise Invalid(f"--max-impact {max_impact}: a move cannot finish with this limit. Give more than 0%")
     return EstimateLimits(
-        throttle=None if throttle is None else understood(throttle, "--throttle"),
+        throttle=None if throttle is None else rates.throttle(throttle, "--throttle"),
         deadline=None if deadline is None else duration(deadline, "--deadline"),
         network=None if nic is None else byte_rate(nic, "--nic"),
         impact=impact,
@@ -54,46 +54,46 @@ class Chosen:
     """The throttle of a move, in bytes per second."""
 
     throttle: ByteRate
-    within: ByteRate | None
-    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to
-    meet it.
+    in_time: ByteRate | None
+    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to meet
+    it.
     """
 
 
-def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement = AS_SHIPPED) -> Chosen:
+def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement) -> Chosen:
     """Return the given throttle, otherwise the smallest throttle that meets the deadline. The `works` run one after the
     other.
 
     Raises Refused if no throttle is given and none is known to meet the deadline.
     """
-    within = None
+    in_time = None
     if asked.deadline is not None:
         try:
-            within = throttle_within(works, asked.deadline, enforcement)
+            in_time = throttle_within(works, asked.deadline, enforcement)
         except Refused:
             # With a given throttle, kquota can still estimate the move, and show that it misses the deadline.
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:
-        return Chosen(throttle=asked.throttle, within=within)
-    if within is None:
+        return Chosen(throttle=asked.throttle, in_time=in_time)
+    if in_time is None:
         raise Refused(
             "--deadline: the throttle that meets it is unknown, because the write rates are unknown. "
             "Give --bytes-in BROKER=RATE, --history PATH or --throttle RATE"
         )
-    return Chosen(throttle=within, within=within)
+    return Chosen(throttle=in_time, in_time=in_time)
 
 
 def window(
     asked: EstimateLimits,
     judged: Pace | Waves,
-    within: ByteRate | None,
+    in_time: ByteRate | None,
     bytes_in: float | None,
     replication_factor: int,
 ) -> Window:
     """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits.
 
-    Rates are in bytes per second. `within` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or
+    Rates are in bytes per second. `in_time` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or
     None if it is unknown. `replication_factor` is the smallest one in the plan.
     """
     above = [
@@ -102,11 +102,11 @@ def window(
         Bound(rate=bytes_in, why="IN, the highest write rate of one broker (KIP-73)", binds=False),
         Bound(rate=judged.least_throttle, why="follower traffic + writes to copies, on one broker"),
     ]
-    if asked.deadline is not None and within is not None:
+    if asked.deadline is not None and in_time is not None:
         if judged.seconds is not None and judged.seconds <= asked.deadline:
-            # `within` is exact to a ten-thousandth, but a throttle that meets the deadline must not break this bound.
-            within = min(within, judged.throttle)
-        above.append(Bound(rate=within, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
+            # `in_time` is exact to a ten-thousandth, but a throttle that meets the deadline must not break this bound.
+            in_time = min(in_time, judged.throttle)
+        above.append(Bound(rate=in_time, why=f"the deadline, {human_duration(asked.deadline)}", closed=True))
     below = []
     if asked.network is not None:
         left = network_bound(asked.network, bytes_in, replication_factor)

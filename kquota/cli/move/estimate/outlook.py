@@ -14,7 +14,7 @@ from kquota.measure import human_bytes, human_duration
 from kquota.pace.disk_space import Room, Volume, rooms
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.share import Pace
-from kquota.pace.uncertainty import OF_THE_MODEL, Band, band, stuck_at_peak, together
+from kquota.pace.uncertainty import Band, band, stuck_at_peak, together
 from kquota.pace.waves import Waves, in_waves
 from kquota.sizes.bytes_in import BytesIn
 from kquota.terms import BrokerId
@@ -46,17 +46,27 @@ class Outlook:
         """The disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
+    @property
+    def checked(self) -> list[tuple[float, Room]]:
+        """The disks of known size, each with the bytes that are left when it is fullest."""
+        return [(room.least, room) for room in self.rooms if room.least is not None]
+
+    @property
+    def unchecked(self) -> frozenset[int]:
+        """The brokers whose disk sizes are unknown."""
+        return frozenset(room.broker for room in self.rooms if room.usable is None)
+
 
 def outlook(
     move: Pace,
     measured: Measured,
     bytes_in: Mapping[BrokerId, BytesIn],
-    volumes: Sequence[Volume] = (),
-    errors: ErrorBand = OF_THE_MODEL,
+    volumes: Sequence[Volume],
+    errors: ErrorBand,
 ) -> Outlook:
     """Return the outlook of `move`, from the sums of the job and the write rates of each broker.
 
-    `volumes` come from live brokers. If given, they replace the volumes in `measured`, which are less complete.
+    `volumes` come from live brokers. If there are any, they replace those in `measured`, which are less complete.
     `errors` are the errors of past estimates, or the error of the model.
     """
     busy = {broker: rate for broker, rate in bytes_in.items() if rate.mean > 0}
@@ -139,10 +149,10 @@ def disk_lines(found: Outlook) -> Iterator[str]:
     The table shows the bytes that are left when a disk is fullest. The line and the table are left out if they would be
     empty.
     """
-    known = [(room.least, room) for room in found.rooms if room.least is not None]
-    if unknown := sorted({room.broker for room in found.rooms if room.usable is None}):
-        yield f"Disk         not checked on {named_brokers(unknown)}, because the source of sizes has no disk sizes"
-    if not known:
+    if found.unchecked:
+        brokers = named_brokers(found.unchecked)
+        yield f"Disk         not checked on {brokers}, because the source of sizes has no disk sizes"
+    if not found.checked:
         return
     yield "Disk         at the end of the move, with old and new replicas"
     heads = ("broker", "log dir", "usable", "copies", "written", "left")
@@ -155,7 +165,7 @@ def disk_lines(found: Outlook) -> Iterator[str]:
             size_or_unknown(room.written),
             _left(room, left),
         )
-        for left, room in known
+        for left, room in found.checked
     ]
     yield from aligned(rows, heads, left=[1])
 

@@ -50,21 +50,20 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     Raises Invalid or Refused for unusable input, and Unreachable if a broker or Spark does not answer. After the
     estimate, raises Refused if the move never finishes, does not fit on the disks, or breaks a limit.
     """
-    inside = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
+    log_dir_rate = rates.any_throttle(options.replica_alter_log_dirs_throttle, log_dir_time.OPTION)
     limited = limits.limits(options.throttle, options.deadline, options.nic, options.max_impact)
     asked = estimate_inputs.asked(options)
     split = _split(options.waves, options.max_in_flight)
     wanted = page.wanted(options.report, options.reassignment_json_file, options.connection)
-    where = engine(options.spark)
+    chosen_engine = engine(options.spark)
     with local_files.workspace() as scratch:
         plan = plan_files.opened(str(options.reassignment_json_file), scratch)
-        wanted = page.knowing(wanted, plan)
-        with begun(asked, options.connection, plan, scratch, where) as job:
+        with begun(asked, options.connection, plan, scratch, chosen_engine) as job:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
     settings = log_dir_time.log_dir_settings(options.connection, found.within) if live and found.within else {}
-    within = tuple(log_dir_time.paced(work, inside, settings) for work in found.within)
+    within = tuple(log_dir_time.paced(work, log_dir_rate, settings) for work in found.within)
     noted = [
         *remarks(found.measured, live=live),
         *running_remarks(found.running),
@@ -74,12 +73,12 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         say(remark)
     kept = local_files.past_moves_of(options.state_dir, found.measured.health.cluster)
     errors = None if kept is None else learned(kept.recall().certain)
-    answer = estimate(inputs, found, limited, inputs.enforcement, errors or OF_THE_MODEL, within)
+    answer = estimate(inputs, found, limited, errors or OF_THE_MODEL, within)
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
     yield answer
     if wanted is not None:
-        page.write(wanted, answer, limited, noted)
+        page.write(wanted, plan, answer, limited, noted)
     if why := answer.verdict.error or log_dir_time.never(within):
         raise Refused(why)
 
@@ -114,7 +113,6 @@ def estimate(
     inputs: Inputs,
     found: Calculated,
     asked: EstimateLimits,
-    enforcement: Enforcement,
     errors: ErrorBand = OF_THE_MODEL,
     within: tuple[LogDirPace, ...] = (),
 ) -> Estimate:
@@ -124,24 +122,25 @@ def estimate(
     `within` are the moves between log dirs of one broker, which have a separate throttle. Raises Refused if no throttle
     is given and none is known to meet the deadline.
     """
-    measured, busiest, live = found.measured, found.measured.max_bytes_in, inputs.source == CLUSTER
+    measured, enforcement = found.measured, inputs.enforcement
     chosen = limits.chosen(asked, measured.works, enforcement)
     move = pace(measured.work, chosen.throttle, enforcement)
     ahead = outlook(move, measured, found.bytes_in, inputs.volumes, errors)
     judged = ahead.waves or move
-    window = limits.window(asked, judged, chosen.within, busiest, measured.least_replicas)
+    in_time = chosen.in_time
+    window = limits.window(asked, judged, in_time, measured.max_bytes_in, measured.least_replicas)
     brokers = len({*measured.health.brokers, *inputs.brokers})
     sources = inputs.sources if measured.any_rate_known else ()
     return Estimate(
         throttle=chosen.throttle,
         sizes=SizesUsed(source=inputs.source, names=inputs.names, health=measured.health),
         write_rates=WriteRates(sources=sources, brokers_without_partitions=measured.unallotted),
-        assumed=assumed(measured, live=live),
+        assumed=assumed(measured, live=inputs.source == CLUSTER),
         followers_out_of_sync=measured.lagging,
         running=found.running,
         kip=_kip(measured, chosen.throttle, brokers),
         pace=move,
-        verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, within=chosen.within),
+        verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, in_time=in_time),
         fetch=_fetch(asked, enforcement, chosen.throttle, brokers),
         enforcement=enforcement,
         throttles=_others(judged),

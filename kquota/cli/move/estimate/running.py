@@ -31,21 +31,17 @@ def running_document(found: MoveUnderWay | None) -> JsonObject | None:
 
 def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
     """Yield a line with the progress of the plan, if any of its partitions is already moving."""
-    if found is None or not found.partitions:
-        return
-    yield f"Running      {running_words(found)}"
+    if found is not None and found.partitions:
+        yield f"Running      {running_words(found)}"
 
 
 def running_words(found: MoveUnderWay) -> str:
     """Return the number of the plan's moving partitions, and the bytes that their copies have and still need."""
-    return f"{counted(len(found.partitions), 'partition')} of the plan: {_state(found)}"
-
-
-def _state(found: MoveUnderWay) -> str:
+    partitions = f"{counted(len(found.partitions), 'partition')} of the plan"
     if not found.copies:
-        return "the move only removes replicas"
+        return f"{partitions}: the move only removes replicas"
     copies = counted(len(found.copies), "copy")
-    return f"{copies}, {size_with(found.copied, 'copied')}, {size_with(found.left, 'left')}"
+    return f"{partitions}: {copies}, {size_with(found.copied, 'copied')}, {size_with(found.left, 'left')}"
 
 
 def running_remarks(found: MoveUnderWay | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Parts of an estimate's text: write rates, brokers, the window of the throttle, disks, waves, and KIP-73's terms."""
+"""Parts of an estimate's text: write rates, brokers, the window of the throttle, and KIP-73's terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, rates_or_unknown, time_or_unknown
 from kquota.cli.move.estimate.inputs import BYTES_IN, HISTORY, SAMPLE, RateSource
-from kquota.cli.move.estimate.outlook import Outlook, disk_lines, wave_lines
 from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, counted, human_bytes, human_duration, human_rate
@@ -35,7 +34,7 @@ def writes_from(rates: Sequence[RateSource]) -> str:
         sources.append(f"{words[rate.kind]}{of}")
     kinds = {rate.kind for rate in rates}
     how = ""
-    if "bytes-in" in kinds:
+    if BYTES_IN in kinds:
         how = "; a broker's rate is divided among the partitions that it leads, "
         how += "by size" if len(kinds) == 1 else "by their own rates if all are known, otherwise by size"
     return f"{', otherwise '.join(sources)}{how}"
@@ -58,16 +57,6 @@ def _note(bound: Bound, throttle: ByteRate, *, above: bool) -> str:
     if bound.kept(throttle, above=above) is not False:
         return ""
     return ": NOT MET" if bound.binds else "; not met, but the next line is the bound for the brokers of this move"
-
-
-def outlook_lines(found: Outlook) -> Iterator[str]:
-    """Yield the lines about disks and waves, if there are any."""
-    if found.rooms:
-        yield from disk_lines(found)
-        yield ""
-    if found.waves:
-        yield from wave_lines(found.waves)
-        yield ""
 
 
 def fetch_line(fetch: Fetch, enforcement: Enforcement) -> str:

@@ -33,10 +33,8 @@ class MoveVerdict:
     window: Window
     deadline: float | None
     """The deadline in seconds, or None without a deadline."""
-    within: ByteRate | None
-    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to
-    meet it.
-    """
+    in_time: ByteRate | None
+    """As in `Chosen`."""
 
     @property
     def late(self) -> bool | None:
@@ -69,9 +67,9 @@ class MoveVerdict:
     def outside(self) -> str | None:
         """The message about a limit that the throttle or the time breaks. None if no known limit is broken."""
         if self.window.empty:
-            return why_empty(self.window)
+            return _why_empty(self.window)
         if self.late:
-            return why_late(self)
+            return _why_late(self)
         if broken := self.window.broken(self.judged.throttle):
             low = broken[0] in self.window.above
             throttle, *rates = human_rates(self.judged.throttle, *(bound.rate or 0.0 for bound in broken))
@@ -82,8 +80,7 @@ class MoveVerdict:
         return None
 
 
-def why_empty(window: Window) -> str:
-    """Return the error for limits that leave no possible throttle."""
+def _why_empty(window: Window) -> str:
     most, least = window.most, window.least
     assert most is not None
     highest, lowest = rates_or_unknown(most.rate, None if least is None else least.rate)
@@ -98,18 +95,17 @@ def _bounded(bound: Bound, rate: str, *, above: bool) -> str:
     return f"{word} {rate} ({bound.why})"
 
 
-def why_late(verdict: MoveVerdict) -> str:
-    """Return the error for a missed deadline: the time that the move takes, and the next step."""
-    seconds, enough = verdict.judged.seconds, verdict.within
+def _why_late(verdict: MoveVerdict) -> str:
+    seconds, enough = verdict.judged.seconds, verdict.in_time
     found = f"the expected time is {human_duration(seconds)}" if seconds is not None else "the move can never finish"
     if seconds is None and verdict.judged.feasible is not False:
         found = f"the move takes at least {human_duration(verdict.judged.least_seconds)}"
-    later = "Give a later --deadline"
     cure = "Give a higher --throttle or a later --deadline"
     if enough is not None:
         cure = f"Give a --throttle of at least {exact_rate(enough)}"
     elif (start := shortest(len(verdict.judged.works))) >= (verdict.deadline or 0.0):
-        cure = f"The start and the end of the move alone take {human_duration(start)} with any throttle. {later}"
+        alone = f"The start and the end of the move alone take {human_duration(start)} with any throttle"
+        cure = f"{alone}. Give a later --deadline"
     return f"the deadline, {human_duration(verdict.deadline or 0.0)}, is missed: {found}. {cure}"
 
 
@@ -121,8 +117,7 @@ def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
     yield f"Expected     {_expected(judged)}"
     if judged.followed is False:
         yield f"             {UNFOLLOWED}"
-    band = band_line(verdict.outlook)
-    if band is not None:
+    if (band := band_line(verdict.outlook)) is not None:
         yield band
     yield f"Can finish   {_can_finish(verdict)}"
     verb = "sends" if share.side is Side.LEADER else "receives"
@@ -176,7 +171,6 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
 
 
 def _terms(judged: Pace | Waves, share: Share) -> str:
-    """Return the terms that add up to the expected time."""
     if isinstance(judged, Waves):
         waves = counted(len(judged.each), "wave")
         return f"the sum of {waves}, each about {START_SECONDS:g} s to start and end + its copies"

@@ -20,17 +20,18 @@ from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
 
 
-def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction, *, moves: bool) -> JsonObject:
-    """Return the values that the documents of all plans have. Without `moves`, `plan` and `rollback` are null.
+def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction) -> JsonObject:
+    """Return the values that the documents of all plans have. `plan` and `rollback` are null if no replica moves.
 
     `least` is the lower bound on the bytes of every plan that reaches the goal, with its terms, in bytes. `ratio` is
     `bytes` divided by this bound, or null if the bound is 0. `band` has the smallest and the largest number of bytes
     that a broker or log dir should hold, and the mean. It is null if no goal needs a band.
     """
     least, band = found.least, found.band
+    plan, rollback = (plan_document(plan if plan.targets else None) for plan in (found.plan, found.rollback))
     return {
-        "plan": plan_document(found.plan if moves else None),
-        "rollback": plan_document(found.rollback if moves else None),
+        "plan": plan,
+        "rollback": rollback,
         "bytes": found.bytes,
         "least": {"bytes": least.bytes, "forced": least.forced, "lack": least.lack, "excess": least.excess},
         "ratio": least.ratio(found.bytes),
@@ -60,26 +61,25 @@ def left_shown(left: Left) -> JsonObject:
 class MovePlan(Answer):
     """The answer of `move plan`."""
 
-    plan: Plan | None = hidden()
-    """The plan, or None if no replica moves."""
+    plan: Plan = hidden()
+    """The plan. It is empty if no replica moves."""
     values: Callable[[], JsonObject] = spread(lambda values: values())
     """Returns the keys of the JSON document. It is called only for JSON, because a large plan has many values."""
 
     def text(self) -> Iterator[str]:
-        if self.plan is not None:
+        if self.plan.targets:
             yield self.plan.text()
 
 
 def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
     """Return the answer. `source` is the source of the sizes."""
-    plan = found.plan if found.changes else None
-    return MovePlan(plan=plan, values=partial(_document, cluster, goal, found, source))
+    return MovePlan(plan=found.plan, values=partial(_document, cluster, goal, found, source))
 
 
 def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:
     return {
         "sizes": source,
-        **plan_values(found, goal.disk_limit, moves=bool(found.changes)),
+        **plan_values(found, goal.disk_limit),
         "moves": [_move(change, known=change.partition in cluster.sizes) for change in found.changes],
         "brokers": [_broker(broker, share) for broker, share in found.brokers.items()],
         "left": list(map(left_shown, found.left)),
@@ -88,9 +88,7 @@ def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:
-    """Return the JSON of one partition's change. `size` is the bytes of each copy, and `bytes` is the total of all
-    copies. Both are null if the size is unknown, but `bytes` is 0 without copies.
-    """
+    """`size` and `bytes` are null if the size is unknown, but `bytes` is 0 without copies."""
     copies = [{"source": copy.source, "destination": copy.destination, "why": copy.why} for copy in change.copies]
     return {
         **plain(change.partition),
@@ -105,7 +103,6 @@ def _move(change: PartitionChange, *, known: bool) -> JsonObject:
 
 
 def _broker(broker: BrokerId, share: BrokerChange) -> JsonObject:
-    """Return the JSON of one broker. `incoming` is the number of bytes to copy to the broker."""
     return {
         "broker": broker,
         "rack": share.rack,

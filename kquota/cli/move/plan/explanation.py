@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -104,7 +105,8 @@ def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
 
 
 def _reasons(change: PartitionChange) -> Iterator[str]:
-    for why, copies in groupby(sorted(change.copies, key=lambda copy: (copy.why, copy.destination)), lambda c: c.why):
+    in_order = sorted(change.copies, key=attrgetter("why", "destination"))
+    for why, copies in groupby(in_order, attrgetter("why")):
         moves = ", ".join(
             f"new on {copy.destination}" if copy.source is None else f"{copy.source} -> {copy.destination}"
             for copy in copies
@@ -143,7 +145,7 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
         more = counted(len(found.left) - most, "more partition")
         yield f"warning: ... and {more}. To show all, give --explain"
     yield from _outside(goal, found)
-    yield from _not_empty(cluster, goal, found)
+    yield from _still_holding(cluster, goal, found)
     yield from cordon_notes(cluster.cordons)
     inside = {name.topic for name in cluster.partitions} & INTERNAL - goal.topics
     if inside and (goal.add or goal.balance or goal.repair_racks or goal.replication_factor):
@@ -153,17 +155,16 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
             f"{left_out}: {', '.join(sorted(inside))}. To move them {'for these goals ' if drained else ''}as well, "
             "name them in --topics together with the other topics"
         )
-    if any(copy.why is Why.BALANCE or copy.why is Why.ADD for change in found.changes for copy in change.copies):
-        led = sum(change.leader_before != change.leader_after for change in found.changes)
-        if led:
-            yield (
-                f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker of "
-                "the leader is drained"
-            )
+    leveled = any(copy.why in (Why.BALANCE, Why.ADD) for change in found.changes for copy in change.copies)
+    led = sum(change.leader_before != change.leader_after for change in found.changes)
+    if leveled and led:
+        yield (
+            f"{counted(led, 'leader')} will move, because no follower could move instead, or because the broker of "
+            "the leader is drained"
+        )
 
 
-def _not_empty(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield warnings about drained brokers that keep replicas."""
+def _still_holding(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:
     for broker in sorted(goal.drain):
         staying = found.brokers[broker].after.replicas
         unnamed = sum(
@@ -204,7 +205,6 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
 
 
 def _answer(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the cost of the plan with its lower bound, or say that there is no plan."""
     if not found.changes:
         if found.left or any(line.startswith("warning: ") for line in _outside(goal, found)):
             yield "no plan: kquota found no replica to move for this goal"
@@ -230,7 +230,6 @@ def share_of_least(ratio: float) -> str:
 
 
 def _terms(least: Least, goal: Goal) -> str:
-    """Return the largest term of the lower bound (see `Least`) as text."""
     if least.bytes == least.forced:
         wanted = {
             "the drain": goal.drain,

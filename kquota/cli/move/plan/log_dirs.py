@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
-from kquota.cli.move.log_dir_time import time_lines, time_shown
+from kquota.cli.move.log_dir_time import time_line, time_shown
 from kquota.cli.move.plan.answer import MovePlan, disk_shown, left_shown, plan_values
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
 from kquota.cli.output import JsonObject, plain
@@ -43,15 +43,14 @@ def _log_dir(change: LogDirChange) -> JsonObject:
 
 def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
     """Return the answer for one broker. `pace` is the pace of the plan's copies."""
-    plan = found.plan if found.moves else None
-    return MovePlan(plan=plan, values=partial(_document, goal, found, pace, cordons))
+    return MovePlan(plan=found.plan, values=partial(_document, goal, found, pace, cordons))
 
 
 def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
     return {
         "sizes": "the live cluster",
         "broker": found.broker,
-        **plan_values(found, goal.disk_limit, moves=bool(found.moves)),
+        **plan_values(found, goal.disk_limit),
         "moves": list(map(_move, found.moves)),
         "log_dirs": list(map(_log_dir, found.dirs)),
         "left": list(map(left_shown, found.left)),
@@ -65,16 +64,14 @@ def explain_log_dirs(
 ) -> None:
     """Print the explanation on stderr: the answer first, then the tables.
 
-    Unless `everything` is true, only the first `FIRST` moves are shown. `file` is the file that receives the plan from
-    stdout, or None if `plan_file` found none.
+    Unless `everything` is true, only the first `FIRST` moves are shown. `file` is as for `explain`.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(found), *_remarks(found), *cordon_notes(cordons)):
         say(line)
     if not found.moves:
         return
-    for line in time_lines(pace):
-        say(f"expected time: {line}")
+    say(f"expected time: {time_line(pace)}")
     show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
     show(_log_dirs_table(found))
     print(file=sys.stderr)
@@ -87,19 +84,18 @@ def explain_log_dirs(
 
 
 def _answer(found: LogDirsPlanned) -> Iterator[str]:
-    """Yield the cost of the plan with its lower bound, or say that there is no plan."""
     if not found.moves:
         if found.left or _outside(found):
             yield f"no plan: kquota found no replica of broker {found.broker} to move"
         else:
             yield f"nothing to do: no replica of broker {found.broker} has to move, so there is no plan"
-    else:
-        yield (
-            f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
-            f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
-        )
+        return
+    yield (
+        f"plan: {counted(len(found.moves), 'replica')} of broker {found.broker} to copy to another log dir, "
+        f"{human_bytes(found.bytes)} ({found.bytes} bytes)"
+    )
     ratio = found.least.ratio(found.bytes)
-    if found.moves and ratio is not None:
+    if ratio is not None:
         term = "lack to reach" if found.least.bytes == found.least.lack else "hold above"
         yield (
             f"a plan that reaches the goal must copy at least {human_bytes(found.least.bytes)} (bytes that log dirs "

@@ -51,30 +51,30 @@ def run(options: PlanOptions) -> MovePlan:
             "no goal is given. Give --drain, --add, --replication-factor, --repair-racks, --balance or "
             "--balance-log-dirs"
         )
-    leaving, coming = _ids(options.drain, "--drain"), _ids(options.add, "--add")
-    allowed = None if options.brokers is None else _ids(options.brokers, "--brokers")
-    near = percentage(options.tolerance, "--tolerance")
-    full = percentage(options.disk_limit, "--disk-limit")
-    volume = None if options.disk is None else byte_size(options.disk, "--disk")
+    drain, add = _ids(options.drain, "--drain"), _ids(options.add, "--add")
+    brokers = None if options.brokers is None else _ids(options.brokers, "--brokers")
+    tolerance = percentage(options.tolerance, "--tolerance")
+    disk_limit = percentage(options.disk_limit, "--disk-limit")
+    disk = None if options.disk is None else byte_size(options.disk, "--disk")
     at = world.where(options.connection)
-    found, source = _read(at, options.history, options.topics, volume)
-    leaving -= _already_empty(at, leaving - frozenset(found.brokers))
-    chosen, drained = _topics(frozenset(name.topic for name in found.partitions), options.topics)
+    layout, source = _read(at, options.history, options.topics, disk)
+    drain -= _already_empty(at, drain - frozenset(layout.brokers))
+    chosen, drained = _topics(frozenset(name.topic for name in layout.partitions), options.topics)
     goal = Goal(
-        brokers=frozenset(found.accepting) if allowed is None else allowed,
+        brokers=frozenset(layout.accepting) if brokers is None else brokers,
         topics=chosen,
         drained_topics=drained,
-        drain=leaving,
-        add=coming,
+        drain=drain,
+        add=add,
         replication_factor=options.replication_factor,
         repair_racks=options.repair_racks,
         balance=options.balance,
-        tolerance=near,
-        disk_limit=full,
+        tolerance=tolerance,
+        disk_limit=disk_limit,
     )
-    planned = planner.plan(found, goal)
-    explain(found, goal, planned, source, file=plan_file(options.output), everything=options.explain)
-    return move_plan(found, goal, planned, source)
+    planned = planner.plan(layout, goal)
+    explain(layout, goal, planned, source, file=plan_file(options.output), everything=options.explain)
+    return move_plan(layout, goal, planned, source)
 
 
 def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
@@ -110,7 +110,6 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
 def _read(
     at: world.Where, history: list[str] | None, patterns: list[str] | None, disk: int | None
 ) -> tuple[ClusterLayout, str]:
-    """Return the current cluster, and the source of its sizes as text."""
     with world.log_dirs(at) as logs:
         live = logs.describe(logs.brokers(), () if history else None)
         if history:
@@ -131,7 +130,7 @@ def _read(
 
 
 def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
-    """Raise Refused for a topic that Kafka hides from this user, because a plan without it would be incomplete."""
+    """A plan without a topic that Kafka hides from this user would be incomplete."""
     try:
         moves.snapshot(topics)
     except Refused as error:
@@ -139,7 +138,6 @@ def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
 
 
 def _already_empty(at: world.Where, absent: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """Return the dead brokers among `absent`, and report them. They have no replicas, so there is nothing to drain."""
     dead = absent & world.dead_brokers(at) if absent else frozenset()
     for broker in sorted(dead):
         say(f"broker {broker} is dead and has no replicas: nothing is left to drain from it")

@@ -8,19 +8,18 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
-from kquota.cli.output import Answer, Part, Row, hidden, key, moment, rounded, spread
+from kquota.cli.output import Answer, JsonObject, Part, Row, hidden, key, moment, rounded, spread
 from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, agreeing, human_duration, human_rate
-from kquota.reassign.course import throughput
-from kquota.reassign.plan import Plan
+from kquota.reassign.course import Course, RateChange, throughput
 from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run
-from kquota.settings.resource import Setting
-from kquota.terms import BrokerId
 
-NOT_RECORDED: Final = "not recorded"
-UNDONE: Final = "undone"
+_NOT_RECORDED: Final = "not recorded"
+_UNDONE: Final = "undone"
+_TENTHS: Final = rounded(1)
+_WHOLE: Final = rounded(0)
 _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
@@ -46,9 +45,9 @@ class RunSummary(Part):
     """`open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if the record
     does not show how the run ended.
     """
-    seconds: float | None = key(form=rounded(1))
+    seconds: float | None = key(form=_TENTHS)
     """The actual time from the start to the recorded end."""
-    expected: float | None = key("expected_seconds", rounded(1))
+    expected: float | None = key("expected_seconds", _TENTHS)
     error: float | None = key(form=rounded(3))
     """(actual - expected) / expected. None if the run was undone or the expected time is 0. Also None if no command saw
     the end of the copies, because the recorded end can be long after the actual end.
@@ -69,7 +68,7 @@ class RunSummary(Part):
     @property
     def who(self) -> str:
         """The user and host of the command that began the run, or `not recorded`."""
-        return NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
+        return _NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
 
     @property
     def end_unseen(self) -> bool:
@@ -77,7 +76,7 @@ class RunSummary(Part):
 
         False for an undone run, and for a run without a known actual time.
         """
-        return self.seconds is not None and not self.end_seen and self.outcome != UNDONE
+        return self.seconds is not None and not self.end_seen and self.outcome != _UNDONE
 
     @property
     def deviation(self) -> str | None:
@@ -121,62 +120,58 @@ class RunsListed(Answer):
     def rows(self) -> Iterator[Row]:
         for one in self.runs:
             ended = None if one.ended is None else one.ended.isoformat()
-            numbers = (one.copied, rounded(1)(one.expected), rounded(1)(one.seconds), rounded(3)(one.error))
+            numbers = (one.copied, _TENTHS(one.expected), _TENTHS(one.seconds), rounded(3)(one.error))
             texts = (None if number is None else str(number) for number in numbers)
             yield (one.run, one.begun.isoformat(), ended, one.outcome, *texts, one.user, one.host, one.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerReported(Part):
-    """The copies to one broker. None means unknown."""
-
-    broker: BrokerId
-    expected_bytes: int | None = key("bytes_expected")
-    copied: int | None = key("bytes_copied")
-    expected: float | None = key("expected_seconds", rounded(1))
-    """The expected end of the last copy, in seconds from the start of the run."""
-    seconds: float | None = key(form=rounded(1))
-    """The actual end of the last copy, in seconds from the start of the run."""
+def _seconds(run: Run, time: datetime) -> float:
+    return max(0.0, (time - run.begun).total_seconds())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingReported(Part):
-    """One reading, `seconds` after the start of the run. None means unknown."""
-
-    time: datetime
-    seconds: float = key(form=rounded(1))
-    copied: int | None = key("bytes_copied")
-    """The bytes on the destinations."""
-    left: int | None = key("bytes_left")
-    """The bytes that were still to copy."""
-    rate: float | None = key("throughput", rounded(0))
-    """The throughput since the previous reading with known bytes, in bytes per second."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeReported(Part):
-    """A change of the throttle, `seconds` after the start of the run."""
-
-    time: datetime
-    seconds: float = key(form=rounded(1))
-    before: ByteRate | None = key("from")
-    """The previous rate in bytes per second, or None without a throttle."""
-    rate: ByteRate | None = key("to")
-    """The new rate in bytes per second, or None without a throttle."""
-    by: str | None
-    """The user that made the change, or None if the user is not recorded."""
-    reason: str | None
-    """The operator's reason for the change, or None if no reason is recorded."""
-    settings: tuple[Setting, ...] = ()
-    """The rates that changed. Empty if all rates changed."""
-
-    @property
-    def line(self) -> str:
-        """The change as one line of text."""
-        where = "".join(f" {setting}," for setting in self.settings)
-        why = NOT_RECORDED if self.reason is None else self.reason
-        by = NOT_RECORDED if self.by is None else self.by
-        return f"{moment(self.time)}:{where} from {_rate(self.before)} to {_rate(self.rate)}; by: {by}; reason: {why}"
+def _recorded(run: Run) -> JsonObject:
+    """`seconds` is the time since the start of the run. A broker's `seconds` are the actual end of its last copy."""
+    course, rates = run.course, throughput(run.course.readings)
+    brokers = [
+        {
+            "broker": to.broker,
+            "bytes_expected": to.expected_bytes,
+            "bytes_copied": to.copied,
+            "expected_seconds": _TENTHS(to.expected),
+            "seconds": None if to.ended is None else _TENTHS(_seconds(run, to.ended)),
+        }
+        for to in course.brokers
+    ]
+    readings = [
+        {
+            "time": one.at,
+            "seconds": _TENTHS(_seconds(run, one.at)),
+            "bytes_copied": one.copied,
+            "bytes_left": one.left,
+            "throughput": _WHOLE(rates.get(one.at)),
+        }
+        for one in course.readings
+    ]
+    changes = [
+        {
+            "time": one.at,
+            "seconds": _TENTHS(_seconds(run, one.at)),
+            "from": one.before,
+            "to": one.rate,
+            "by": one.by,
+            "reason": one.reason,
+            "settings": one.settings,
+        }
+        for one in course.changes
+    ]
+    return {
+        "partitions": len(run.plan.targets) or None,
+        "brokers": brokers,
+        "readings": readings,
+        "changes": changes,
+        "changes_dropped": course.changes_dropped,
+        "rollback": plan_document(run.rollback if run.rollback.targets else None),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,32 +181,32 @@ class RunReport(Answer):
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 
     summary: RunSummary = spread()
-    partitions: int | None
-    """The number of partitions in the plan of the run, or None if the record has no plan."""
-    brokers: tuple[BrokerReported, ...]
-    readings: tuple[ReadingReported, ...]
-    changes: tuple[ChangeReported, ...]
-    changes_dropped: int
-    """The number of other changes, made between those in `changes`, that the record does not keep."""
-    rollback: Plan | None = key(form=plan_document)
-    """The plan with the replicas from before the run, or None if the record has no plan."""
+    of: Run = spread(_recorded)
 
     @property
-    def watched(self) -> bool:
-        """True if the throughput at any reading is known."""
-        return any(one.rate is not None for one in self.readings)
+    def course(self) -> Course:
+        """The recorded course of the run."""
+        return self.of.course
+
+    @property
+    def rates(self) -> dict[datetime, float]:
+        """The throughput at each reading, by its time. A reading whose throughput is unknown is missing."""
+        return throughput(self.course.readings)
+
+    def after(self, time: datetime) -> float:
+        """Return the seconds from the start of the run until `time`."""
+        return _seconds(self.of, time)
 
     @property
     def not_kept(self) -> str:
         """The number of dropped changes, as a line for people."""
-        more = agreeing(self.changes_dropped, "more change", "between those above is", "between those above are")
-        return f"{more} not recorded"
+        dropped = self.course.changes_dropped
+        return f"{agreeing(dropped, 'more change', 'between those above is', 'between those above are')} not recorded"
 
     def text(self) -> Iterator[str]:
-        one = self.summary
-        yield f"Run {one.run}: {one.outcome}"
+        yield f"Run {self.summary.run}: {self.summary.outcome}"
         yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
-        if self.brokers:
+        if self.course.brokers:
             yield from ("", "Copies to each broker (an end is the time since the start of the run):")
             heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
             rows = [
@@ -220,35 +215,48 @@ class RunReport(Answer):
                     size_or_unknown(to.expected_bytes),
                     size_or_unknown(to.copied),
                     time_or_unknown(to.expected),
-                    time_or_unknown(to.seconds),
+                    time_or_unknown(None if to.ended is None else self.after(to.ended)),
                 ]
-                for to in self.brokers
+                for to in self.course.brokers
             ]
             yield from (f"  {line}" for line in aligned(rows, heads))
         yield ""
-        if self.watched:
+        if rates := self.rates:
             yield "Throughput:"
             heads = ["after", "copied", "left", "throughput"]
-            step = -(-len(self.readings) // _SHOWN)
-            shown = [r for n, r in enumerate(reversed(self.readings)) if n % step == 0][::-1]
+            readings = self.course.readings
+            step = -(-len(readings) // _SHOWN)
             rows = [
-                [human_duration(r.seconds), size_or_unknown(r.copied), size_or_unknown(r.left), rate_or_unknown(r.rate)]
-                for r in shown
+                [
+                    human_duration(self.after(one.at)),
+                    size_or_unknown(one.copied),
+                    size_or_unknown(one.left),
+                    rate_or_unknown(rates.get(one.at)),
+                ]
+                for one in readings[::-step][::-1]
             ]
             yield from (f"  {line}" for line in aligned(rows, heads))
         else:
             yield UNWATCHED
         yield from ("", "Throttle changes:")
-        yield from (f"  {change.line}" for change in self.changes)
-        if self.changes_dropped:
+        yield from (f"  {_change_line(change)}" for change in self.course.changes)
+        if self.course.changes_dropped:
             yield f"  {self.not_kept}"
-        if not self.changes:
+        if not self.course.changes:
             yield "  none is recorded"
 
     def rows(self) -> Iterator[Row]:
-        for one in self.readings:
-            numbers = (rounded(1)(one.seconds), one.copied, one.left, rounded(0)(one.rate))
-            yield (one.time.isoformat(), *(None if number is None else str(number) for number in numbers))
+        rates = self.rates
+        for one in self.course.readings:
+            numbers = (_TENTHS(self.after(one.at)), one.copied, one.left, _WHOLE(rates.get(one.at)))
+            yield (one.at.isoformat(), *(None if number is None else str(number) for number in numbers))
+
+
+def _change_line(change: RateChange) -> str:
+    where = "".join(f" {setting}," for setting in change.settings)
+    why = _NOT_RECORDED if change.reason is None else change.reason
+    by = _NOT_RECORDED if change.by is None else change.by
+    return f"{moment(change.at)}:{where} from {_rate(change.before)} to {_rate(change.rate)}; by: {by}; reason: {why}"
 
 
 UNWATCHED: Final = (
@@ -262,21 +270,22 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "began", moment(one.begun)
     yield "ended", "not yet" if one.ended is None else moment(one.ended)
     yield "who", one.who
-    yield "reason", NOT_RECORDED if one.reason is None else one.reason
-    yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.changes else "")
-    yield "expected", NOT_RECORDED if one.expected is None else human_duration(one.expected)
+    yield "reason", _NOT_RECORDED if one.reason is None else one.reason
+    yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.course.changes else "")
+    yield "expected", _NOT_RECORDED if one.expected is None else human_duration(one.expected)
     if one.seconds is not None and one.end_unseen:
         yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
     elif one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.deviation is None else f" ({one.deviation})")
     yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
-    yield "partitions", UNKNOWN if report.partitions is None else f"{report.partitions:,}"
+    targets = report.of.plan.targets
+    yield "partitions", f"{len(targets):,}" if targets else UNKNOWN
 
 
 def listed(run: Run) -> RunSummary:
     """Return the summary of a run."""
     course = run.course
-    seconds = None if run.finished is None else max(0.0, (run.finished - run.begun).total_seconds())
+    seconds = None if run.finished is None else _seconds(run, run.finished)
     expected, end_seen = course.expected, _end_seen(run)
     return RunSummary(
         run=run.id,
@@ -309,57 +318,14 @@ def _end_seen(run: Run) -> bool:
 
 def reported(run: Run) -> RunReport:
     """Return the report of a run."""
-
-    def after(time: datetime) -> float:
-        return max(0.0, (time - run.begun).total_seconds())
-
-    course = run.course
-    rates = throughput(course.readings)
-    return RunReport(
-        summary=listed(run),
-        partitions=len(run.plan.targets) or None,
-        rollback=run.rollback if run.rollback.targets else None,
-        brokers=tuple(
-            BrokerReported(
-                broker=to.broker,
-                expected_bytes=to.expected_bytes,
-                copied=to.copied,
-                expected=to.expected,
-                seconds=None if to.ended is None else after(to.ended),
-            )
-            for to in course.brokers
-        ),
-        readings=tuple(
-            ReadingReported(
-                time=one.at,
-                seconds=after(one.at),
-                copied=one.copied,
-                left=one.left,
-                rate=rates.get(one.at),
-            )
-            for one in course.readings
-        ),
-        changes=tuple(
-            ChangeReported(
-                time=one.at,
-                seconds=after(one.at),
-                before=one.before,
-                rate=one.rate,
-                by=one.by,
-                reason=one.reason,
-                settings=one.settings,
-            )
-            for one in course.changes
-        ),
-        changes_dropped=course.changes_dropped,
-    )
+    return RunReport(summary=listed(run), of=run)
 
 
 def _outcome(run: Run) -> str:
     if run.finished is None:
         return "open"
     if run.aborting:
-        return UNDONE
+        return _UNDONE
     return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
 
 

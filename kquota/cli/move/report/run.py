@@ -64,7 +64,11 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
 
 def page(answer: RunReport) -> str:
     """Return the report as an HTML page. Equal answers give the same page."""
-    both = [to for to in answer.brokers if to.expected is not None and to.seconds is not None]
+    ends = [
+        (to.broker, to.expected, answer.after(to.ended))
+        for to in answer.course.brokers
+        if to.expected is not None and to.ended is not None
+    ]
     return (
         environment(__package__, [moment])
         .get_template("run.html.jinja")
@@ -75,22 +79,19 @@ def page(answer: RunReport) -> str:
             generator=_GENERATOR,
             rows=_ROWS,
             unwatched=UNWATCHED,
-            course=_course(answer) if answer.watched else None,
-            compared=plots.compared(
-                [to.broker for to in both], [to.expected or 0.0 for to in both], [to.seconds or 0.0 for to in both]
-            )
-            if both
-            else None,
+            course=_course(answer) if answer.rates else None,
+            compared=plots.compared(ends) if ends else None,
         )
     )
 
 
 def _course(answer: RunReport) -> plots.Plot:
-    readings = [(one.seconds, one.rate) for one in answer.readings if one.rate is not None]
-    before = next(one.seconds for one in answer.readings if one.copied is not None)
+    rates = answer.rates
+    readings = [(answer.after(one.at), rates[one.at]) for one in answer.course.readings if one.at in rates]
+    before = next(answer.after(one.at) for one in answer.course.readings if one.copied is not None)
     end = max(readings[-1][0], answer.summary.seconds or 0.0)
-    changes = [change for change in answer.changes if not change.settings]
+    changes = [change for change in answer.course.changes if not change.settings]
     first = changes[0].before if changes else answer.summary.throttle
-    throttles = [(0.0, first), *((change.seconds, change.rate) for change in changes)]
+    throttles = [(0.0, first), *((answer.after(change.at), change.rate) for change in changes)]
     known = [(seconds, float(rate)) for seconds, rate in throttles if rate is not None]
     return plots.course([(before, readings[0][1]), *readings], known, end)

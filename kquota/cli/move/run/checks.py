@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kquota.cli.contract import say, worded
@@ -40,52 +41,51 @@ class ClusterHealth:
     clock: Clock
     plan: Collection[TopicPartition]
     """The partitions of the plan."""
-    _before: frozenset[TopicPartition] = frozenset()
-    _looked: float = field(default=float("-inf"))
-    _reason: str | None = None
-    _found: frozenset[TopicPartition] = frozenset()
+    _ignored: frozenset[TopicPartition] = frozenset()
+    _looked: float = -math.inf
+    _damaged: frozenset[TopicPartition] = frozenset()
+    _error: KquotaError | None = None
 
     def must_be_good(self, *, force: bool) -> None:
         """Raise Refused for unhealthy partitions outside the plan. With `force`, ignore these partitions from now on.
 
         Raises Unreachable if the brokers do not answer.
         """
-        found = unhealthy(self.cluster.partitions()) - frozenset(self.plan)
+        found = self._unhealthy()
         if found and not force:
             raise Refused(
                 f"cluster: {_named(found)}. Wait until the replicas are in sync, or give --force. Nothing was written"
             )
-        self._before = found
+        self._ignored = found
 
     def trouble(self) -> str | None:
         """Return the reason why no further wave should start, or None if no partition outside the plan is unhealthy. An
         unknown state is also a reason. The reading is at most `_EVERY_SECONDS` old.
         """
-        if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:
-            self._reason = self._trouble()
-            self._looked = self.clock.monotonic()
-        return self._reason
+        damage = self.damage()
+        return damage if self._error is None else f"the health of the cluster is unknown ({worded(self._error)})"
 
     def damage(self) -> str | None:
-        """Return as text the partitions that have become unhealthy, or None if there are none or the state is
-        unknown.
+        """Return as text the partitions that have become unhealthy, or None if there are none or the state is unknown.
+        The reading is as old as for `trouble`.
         """
-        self.trouble()
-        return _named(self._found) if self._found else None
+        if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:
+            self._damaged, self._error = frozenset(), None
+            try:
+                self._damaged = self._unhealthy() - self._ignored
+            except KquotaError as error:
+                self._error = error
+            self._looked = self.clock.monotonic()
+        return _named(self._damaged) if self._damaged else None
 
-    def _trouble(self) -> str | None:
-        self._found = frozenset()
-        try:
-            self._found = unhealthy(self.cluster.partitions()) - frozenset(self.plan) - self._before
-        except KquotaError as error:
-            return f"the health of the cluster is unknown ({worded(error)})"
-        return _named(self._found) if self._found else None
+    def _unhealthy(self) -> frozenset[TopicPartition]:
+        return unhealthy(self.cluster.partitions()) - frozenset(self.plan)
 
 
-def _named(found: Collection[TopicPartition]) -> str:
-    outside = agreeing(len(found), "partition", "outside the plan has", "outside the plan have")
-    has = "has" if len(found) == 1 else "have"
-    return f"{outside} no leader, or {has} an out-of-sync replica ({few(sorted(found), _SHOWN)})"
+def _named(partitions: Collection[TopicPartition]) -> str:
+    outside = agreeing(len(partitions), "partition", "outside the plan has", "outside the plan have")
+    has = "has" if len(partitions) == 1 else "have"
+    return f"{outside} no leader, or {has} an out-of-sync replica ({few(sorted(partitions), _SHOWN)})"
 
 
 def must_be_the_only_move(prepared: Prepared) -> None:
@@ -107,13 +107,12 @@ def must_have_enough_in_sync(cluster: MoveCluster, prepared: Prepared) -> None:
     A partition passes nevertheless if it has no leader, if all its replicas are in sync, or if the move keeps all its
     in-sync replicas. A continued run is not checked again.
     """
-    found = prepared.found
     if prepared.known is not None:
         return
     behind = {}
     for move in prepared.moving:
-        now = found.partitions[move.partition]
-        in_sync = found.alive.intersection(now.isr)
+        now = prepared.found.partitions[move.partition]
+        in_sync = prepared.found.alive.intersection(now.isr)
         if (
             not move.submitted
             and now.leader is not None
@@ -151,15 +150,11 @@ def must_have_room(log_dirs: Sequence[LogDir], moving: Sequence[Move], sizes: Ma
         for broker in () if move.submitted else move.destinations:
             arriving[broker] += sizes.get(move.partition, 0)
             copies[broker] += 1
-    found = rooms(
-        volumes,
-        [
-            Arrival(broker=broker, log_dir=None, copies=copies[broker], bytes=size, writes=None, grows=None)
-            for broker, size in arriving.items()
-        ],
-        None,
-    )
-    for room in found:
+    arrivals = [
+        Arrival(broker=broker, log_dir=None, copies=copies[broker], bytes=size, writes=None, grows=None)
+        for broker, size in arriving.items()
+    ]
+    for room in rooms(volumes, arrivals, None):
         if may_fit(room):
             say(f"warning: {if_one_volume(room)}")
         if room.apart is not None and room.apart < 0:

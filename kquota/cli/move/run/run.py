@@ -39,7 +39,7 @@ from kquota.sizes.replica import LogDir, partition_sizes
 from kquota.watch.observation import WatchPorts
 
 _LOOK_SECONDS: Final = 2.0
-_PATIENCE: Final = 300.0
+_PATIENCE_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pacing:
-    """Opens the pace of the throttle when all checks have passed. `stack` closes the pace."""
+    """Opens the pace of the throttle after all checks. `stack` closes the pace."""
 
     rules: PaceRules
     setter: RateSetter
@@ -179,7 +179,7 @@ def _started(
     hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
     with (
         move_stores.staged(at, options.state_dir, hold) as stage,
-        Turns(stage.hold, stage.clock, _PATIENCE, _wait_for_lock) as turns,
+        Turns(stage.hold, stage.clock, _PATIENCE_SECONDS, _wait_for_lock) as turns,
     ):
         health.must_be_good(force=asked.force)
         try:
@@ -227,9 +227,6 @@ def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
 def _checked(
     stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
-    """Return the prepared moves and their expected pace. The pace is None with `--force`, and if `_must_keep_up`
-    returns None. Raises Refused if a check fails.
-    """
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
     prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
@@ -293,7 +290,7 @@ def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
     """Wait until no partition of the plan moves, and return the last verification. Unreachable and Unknown end the wait
-    only if no check has succeeded for `_PATIENCE` seconds, because brokers restart during long moves.
+    only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
@@ -302,7 +299,7 @@ def _ended(
                 found = _look(stage, plan, progress)
                 seen = stage.clock.monotonic()
             except (Unreachable, Unknown) as error:
-                if stage.clock.monotonic() - seen > _PATIENCE:
+                if stage.clock.monotonic() - seen > _PATIENCE_SECONDS:
                     raise
                 say(f"warning: {worded(error)}. Trying again")
                 found = None
@@ -315,7 +312,6 @@ def _ended(
 
 
 def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verification | None:
-    """Verify once, or return None if another kquota holds the lock."""
     began = stage.clock.now()
     try:
         with stage.hold():
@@ -339,7 +335,6 @@ def _notes(found: Verification, elections: LeadersElected | None, plan: Path, ab
     if elections is not None:
         yield from elections.notes(plan)
     if aborted is not None:
-        undid = "undid the move"
-        if found.verdict is not Progress.DONE:
-            undid = "could not completely undo the move. Reason for the undo"
+        done = found.verdict is Progress.DONE
+        undid = "undid the move" if done else "could not completely undo the move. Reason for the undo"
         yield f"error: kquota {undid} (--abort-on-trouble): {aborted}"

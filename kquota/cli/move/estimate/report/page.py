@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,12 +20,13 @@ from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.plots import must_be_installed
-from kquota.cli.move.estimate.report.sections import Ticket, carried, rooms, sources, stored, times, unchecked
+from kquota.cli.move.estimate.report.sections import Ticket, Wanted, carried, sources, stored, times
 from kquota.cli.move.estimate.running import running_words
 from kquota.cli.move.estimate.text import writes_from
 from kquota.cli.move.estimate.verdict import UNFOLLOWED
-from kquota.cli.move.log_dir_time import time_lines
+from kquota.cli.move.log_dir_time import time_line
 from kquota.cli.suggestion import readable_again
+from kquota.list_text import named_brokers
 from kquota.measure import counted, human_bytes, human_duration, human_rate
 from kquota.pace.enforcement import START_SECONDS
 from kquota.reassign.plan import Plan
@@ -33,13 +35,13 @@ from kquota.spark.plan_files import PlanFiles
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-GENERATOR: Final = "kquota move estimate"
+_GENERATOR: Final = "kquota move estimate"
 """The generator in the head of a page. kquota overwrites only a file that is empty or has this generator."""
 _ROWS: Final = 20
 """The maximum number of rows in a table."""
 _FUNCTIONS: Final = (
-    *(band_source, counted, may_fit, named_wave),
-    *(running_words, time_lines, warnings, why_full, why_never, writes_from),
+    *(band_source, counted, may_fit, named_brokers, named_wave),
+    *(running_words, time_line, warnings, why_full, why_never, writes_from),
 )
 """The functions that templates call by their Python names."""
 
@@ -52,7 +54,7 @@ def page(ticket: Ticket) -> str:
         environment(__package__, _FUNCTIONS)
         .get_template("page.html.jinja")
         .render(
-            generator=GENERATOR,
+            generator=_GENERATOR,
             commands=commands,
             start_seconds=START_SECONDS,
             unfollowed=UNFOLLOWED,
@@ -61,26 +63,12 @@ def page(ticket: Ticket) -> str:
             made=ticket.made.astimezone(UTC),
             rows=_ROWS,
             stored=stored(ticket) if ticket.moved.held else None,
-            rooms=rooms(answer.outlook),
-            unchecked=unchecked(answer.outlook, _ROWS),
+            rooms=sorted(answer.outlook.checked, key=itemgetter(0)),
             carried=carried(answer) if moves else None,
             times=times(ticket) if moves else None,
             sources=sources(answer),
         )
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A requested page."""
-
-    path: Path
-    plan: str
-    """The name of the plan in the commands of the page."""
-    cluster: tuple[str, ...]
-    """The options with the address of the cluster, as `commands.cluster` returns them."""
-    runnable: bool = True
-    """True if the plan is Kafka's JSON, the only format that reassign-partitions accepts."""
 
 
 def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | None:
@@ -92,34 +80,32 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     """
     if path is None:
         return None
-    must_be_writable(path, GENERATOR)
+    must_be_writable(path, _GENERATOR)
     # A plan from a pipe cannot be read again under its name.
     named = readable_again(plan) or commands.PIPED
     return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
 
 
-def knowing(wanted: Wanted | None, plan: Plan | PlanFiles) -> Wanted | None:
-    """Return the requested page, or None if no page is requested. If the plan is JSON lines or Parquet, the page names
-    these files, and its `runnable` is False, because only `move estimate` reads these formats.
+def knowing(wanted: Wanted, plan: Plan | PlanFiles) -> Wanted:
+    """Return the requested page. If the plan is JSON lines or Parquet, the page names these files, and its `runnable`
+    is False, because only `move estimate` reads these formats.
     """
-    if wanted is None or isinstance(plan, Plan):
-        return wanted
-    return replace(wanted, plan=plan.name, runnable=False)
+    return wanted if isinstance(plan, Plan) else replace(wanted, plan=plan.name, runnable=False)
 
 
-def write(wanted: Wanted, answer: Estimate, asked: EstimateLimits, remarks: Iterable[str]) -> None:
+def write(
+    wanted: Wanted, plan: Plan | PlanFiles, answer: Estimate, asked: EstimateLimits, remarks: Iterable[str]
+) -> None:
     """Write the page, and report its path on stderr. Raises Refused if the page cannot be written.
 
     `remarks` are the notes and warnings about the inputs.
     """
     assert answer.measured.moved is not None
     ticket = Ticket(
+        wanted=knowing(wanted, plan),
         answer=answer,
         asked=asked,
         moved=answer.measured.moved,
-        plan=wanted.plan,
-        cluster=wanted.cluster,
-        runnable=wanted.runnable,
         remarks=tuple(remarks),
         made=datetime.now(UTC),
     )

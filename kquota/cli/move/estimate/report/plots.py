@@ -87,9 +87,7 @@ def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
-        scale = _bars(
-            drawing.axes, [h.broker for h in held], sets, "bytes stored", human_bytes, [size for _, size in known]
-        )
+        scale = _byte_bars(drawing.axes, [h.broker for h in held], sets, "bytes stored", [size for _, size in known])
         if known:
             ends = [(n - 0.45, n + 0.45) for n, _ in known]
             drawing.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
@@ -104,7 +102,7 @@ def carried(shares: Sequence[Share]) -> Plot:
         of = {(share.broker, share.side): share.bytes for share in shares}
         sets = {"sends": [of.get((b, Side.LEADER), 0) for b in brokers]}
         sets["receives"] = [of.get((b, Side.DESTINATION), 0) for b in brokers]
-        _bars(drawing.axes, brokers, sets, "bytes to copy", human_bytes)
+        _byte_bars(drawing.axes, brokers, sets, "bytes to copy")
         drawing.legend(2)
     return drawing.plot
 
@@ -196,15 +194,15 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
     return drawing.plot
 
 
-def compared(brokers: Sequence[int], expected: Sequence[float], actual: Sequence[float]) -> Plot:
-    """Draw the expected and the actual seconds until the last copy to each broker ended, as bars."""
+def compared(ends: Sequence[tuple[int, float, float]]) -> Plot:
+    """Draw, as bars, the expected and the actual seconds until the last copy to each broker ended. `ends` has the
+    broker, the expected and the actual seconds, and must not be empty.
+    """
+    brokers, expected, actual = zip(*ends, strict=True)
     with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
         axes = drawing.axes
-        for label, values, color, shift in (("expected", expected, _FIRST, -0.2), ("actual", actual, _SECOND, 0.2)):
-            bars = axes.bar([n + shift for n in range(len(brokers))], values, 0.38, color=color, label=label)
-            if len(brokers) <= _FEW:
-                axes.bar_label(bars, [human_duration(value) for value in values], padding=2, fontsize=7)
-        most = max((*expected, *actual), default=0) * 1.1
+        _bars(axes, {"expected": expected, "actual": actual}, human_duration)
+        most = max(*expected, *actual) * 1.1
         axes.set_ylim(0, most or 1)
         axes.set_yticks(*_ticks(most))
         axes.set_ylabel("after the start")
@@ -262,28 +260,27 @@ def _inline(svg: str, name: str, title: str) -> Plot:
     return Plot(title=title, view=view[1], drawn=drawn)
 
 
-def _bars(
-    axes: Axes,
-    brokers: Sequence[int],
-    sets: Mapping[str, Sequence[int]],
-    what: str,
-    words: Callable[[float], str],
-    more: Sequence[int] = (),
+def _byte_bars(
+    axes: Axes, brokers: Sequence[int], sets: Mapping[str, Sequence[int]], what: str, more: Sequence[int] = ()
 ) -> float:
     """Draw two bars for each broker. Return the number of bytes in one unit of the axis, for example 1e9 for GB. The
     axis also has room for the values in `more`.
     """
     most = max((value for values in (*sets.values(), more) for value in values), default=0)
     unit, scale = _unit(most)
-    for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
-        places = [n + shift for n in range(len(brokers))]
-        bars = axes.bar(places, [value / scale for value in values], 0.38, color=color, label=label, linewidth=0)
-        if len(brokers) <= _FEW:
-            axes.bar_label(bars, [words(value) for value in values], padding=2, fontsize=7)
+    _bars(axes, sets, human_bytes, scale)
     axes.set_ylim(0, (most / scale or 1) * 1.1)
     axes.set_ylabel(f"{what} ({unit})")
     _named(axes, [str(broker) for broker in brokers], "broker")
     return scale
+
+
+def _bars(axes: Axes, sets: Mapping[str, Sequence[float]], words: Callable[[float], str], scale: float = 1.0) -> None:
+    for (label, values), color, shift in zip(sets.items(), (_FIRST, _SECOND), (-0.2, 0.2), strict=True):
+        places = [n + shift for n in range(len(values))]
+        bars = axes.bar(places, [value / scale for value in values], 0.38, color=color, label=label)
+        if len(values) <= _FEW:
+            axes.bar_label(bars, [words(value) for value in values], padding=2, fontsize=7)
 
 
 def _named(axes: Axes, names: Sequence[str], what: str) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from kquota.cli.move.estimate.answer import Estimate
 from kquota.cli.move.estimate.limits import EstimateLimits
-from kquota.cli.move.estimate.outlook import Outlook
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.curve import ThrottleCurve, curve
 from kquota.cli.move.estimate.report.plots import Plot
-from kquota.list_text import named_brokers
 from kquota.measure import counted
-from kquota.pace.disk_space import Room, disks
+from kquota.pace.disk_space import disks
 from kquota.pace.share import Share, Side
 from kquota.sizes.replica import Moved
 
@@ -28,22 +27,30 @@ _FAR: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A requested page."""
+
+    path: Path
+    plan: str
+    """The name of the plan in the commands of the page."""
+    cluster: tuple[str, ...]
+    """The options with the address of the cluster, as `commands.cluster` returns them."""
+    runnable: bool = True
+    """True if the plan is Kafka's JSON, the only format that reassign-partitions accepts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
     """The contents of a page."""
 
+    wanted: Wanted
     answer: Estimate
     asked: EstimateLimits
     moved: Moved
-    plan: str
-    """The name of the plan."""
-    cluster: tuple[str, ...]
-    """The options with the address of the cluster, as `commands.cluster` returns them."""
     remarks: tuple[str, ...]
     """The notes and warnings about the inputs."""
     made: datetime
     """The time of the report."""
-    runnable: bool = True
-    """True if reassign-partitions accepts the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +102,6 @@ def stored(ticket: Ticket) -> Stored:
         least_disk=least,
         disks_outside=outside,
     )
-
-
-def rooms(found: Outlook) -> list[tuple[float, Room]]:
-    """Return each disk of known size that receives copies, with the bytes left when it is fullest. The disk with the
-    fewest bytes left is first.
-    """
-    return sorted(((room.least, room) for room in found.rooms if room.least is not None), key=lambda each: each[0])
-
-
-def unchecked(found: Outlook, most: int) -> str:
-    """Return as text the brokers with unknown disk sizes, at most `most` of them with their ids. Return empty text if
-    there are none.
-    """
-    unknown = {room.broker for room in found.rooms if room.usable is None}
-    return named_brokers(unknown, most) if unknown else ""
 
 
 def carried(answer: Estimate) -> Carried:
