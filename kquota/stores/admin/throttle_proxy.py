@@ -11,7 +11,7 @@ import io
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -150,7 +150,7 @@ class _Joined:
             self._record.unread += 1
             return frame, 0
         changed = _limit_versions(found) if key == ApiVersionsResponse.API_KEY else False
-        for holder in _holders(key, found):
+        for holder in _with_address(key, found):
             if holder.host and holder.port > 0:
                 holder.host, holder.port = HOST, await self._proxy.port((holder.host, holder.port))
                 changed = True
@@ -180,7 +180,7 @@ def _limit_versions(found: Any) -> bool:
     return changed
 
 
-def _holders(key: int, found: Any) -> list[Any]:
+def _with_address(key: int, found: Any) -> list[Any]:
     """Return the parts of a response that have an address."""
     if key in (MetadataResponse.API_KEY, DescribeClusterResponse.API_KEY):
         return list(found.brokers)
@@ -191,7 +191,7 @@ def _holders(key: int, found: Any) -> list[Any]:
     return []
 
 
-async def _frames(reader: asyncio.StreamReader) -> Any:
+async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             size = int.from_bytes(await reader.readexactly(4), "big")

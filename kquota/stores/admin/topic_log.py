@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader
+from kquota.stores.admin.partition import NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader, refusal
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
 
@@ -82,7 +82,7 @@ class WireLog:
             # An acknowledged offset that was already read is that of an earlier batch with the same sequence.
             maybe |= sent.maybe and not 0 <= sent.offset < read
             if sent.refused and not maybe:
-                raise self._partition.refusal(sent.code, sent.reason)
+                raise refusal(sent.code, sent.reason)
             try:
                 self._catch_up(deadline, sent.offset + 1)
             except Unreachable as error:
@@ -172,11 +172,10 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     2.8), or if the broker reports another error. Raises Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
-    if found.error_code == ABSENT:
+    if found.error_code == UNKNOWN_TOPIC:
         return None
     if found.error_code not in (0, NO_LEADER_YET):
-        reason = f"topic {name}: the broker answered {kafka_error(found.error_code, None)}"
-        raise PartitionLog(wire, name, UUID(int=0), None).refusal(found.error_code, reason)
+        raise refusal(found.error_code, f"topic {name}: the broker answered {kafka_error(found.error_code, None)}")
     if not found.topic_id.int:
         raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
