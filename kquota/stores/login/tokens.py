@@ -158,7 +158,6 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
 
 
 def _seconds(value: object) -> float | None:
-    """Return a time from JSON, or None if it is not a number or is too large for a float."""
     try:
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     except OverflowError:
