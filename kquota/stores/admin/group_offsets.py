@@ -13,7 +13,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from kquota.errors import KquotaError, Unreachable
 from kquota.pace.lag import GroupOffsets, OffsetsReading
 from kquota.stores.admin.connection import HUNG_SECONDS, Wire
-from kquota.stores.admin.offsets import CONSUMER, LATEST, ListOffsetsRequest, Offsets
+from kquota.stores.admin.offsets import CONSUMER, LATEST, ListOffsetsRequest, by_partition
 from kquota.stores.admin.partition_states import PartitionStatesRequest, topic_states
 from kquota.terms import BrokerId, TopicPartition
 
@@ -149,7 +149,7 @@ class WireGroups:
         ends: dict[TopicPartition, int] = {}
         for answer in self._wire.ask_each(requests, _SECONDS).values():
             if not isinstance(answer, KquotaError):
-                ends |= _flat(answer.offsets)
+                ends |= by_partition(answer.offsets)
         if len(ends) < len(partitions):
             self._leaders = {}
         return ends
@@ -176,10 +176,4 @@ def _offsets(answer: Any) -> dict[TopicPartition, int]:
         for topic in answer.topics
         for one in topic.partitions
         if not one.error_code and one.committed_offset >= 0
-    }
-
-
-def _flat(offsets: Offsets) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, number): offset for topic, those in offsets.items() for number, offset in those.items()
     }

@@ -64,7 +64,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
             f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret, scope and "
             "sasl.oauthbearer.token.endpoint.url"
         ) from None
-    except (OSError, urllib.error.URLError) as error:
+    except OSError as error:
         raise Unreachable(f"{where} cannot be reached: {_why(error, wanted)}") from None
     except (InvalidURL, ValueError):
         # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.

@@ -14,6 +14,7 @@ from kquota.errors import Parameter, Refused
 from kquota.settings import throttled_lists
 from kquota.settings.resource import Setting
 from kquota.stores.state.checked_values import moment, setting_of
+from kquota.stores.state.runs import make_private
 from kquota.throttle.doctor import Sightings
 
 _VERSION: Final = 2
@@ -66,7 +67,7 @@ class SightingsFile:
             found = found[: len(found) // 2]
             data = _document(sightings.at, found)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             with durable.replacing(self._path, private=True) as file:
                 file.write(data)
         except OSError as error:
