@@ -68,7 +68,7 @@ class RdkafkaClient:
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute."""
+        """Raise Unreachable also if this takes more than a minute."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)

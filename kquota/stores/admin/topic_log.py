@@ -86,13 +86,13 @@ class WireLog:
             try:
                 self._catch_up(deadline, sent.offset + 1)
             except Unreachable as error:
-                raise self._undecided(sent, maybe, str(error)) from error
+                raise _undecided(sent, maybe, str(error)) from error
             if self._unseen:
                 self._decide(nonce, maybe)
                 return
             if deadline.over or sent.refused:
                 reason = f"topic {self._partition.name}: the broker acknowledged a duplicate of offset {sent.offset}"
-                raise self._undecided(sent, maybe, reason if sent.code == 0 else sent.reason)
+                raise _undecided(sent, maybe, reason if sent.code == 0 else sent.reason)
             time.sleep(_PAUSE_SECONDS)
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:
@@ -123,13 +123,6 @@ class WireLog:
 
     def _stale(self) -> Stale:
         return Stale(f"topic {self._partition.name}: another host appended first. Nothing was appended")
-
-    def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
-        if maybe:
-            return Unknown(f"{reason}. It is unknown whether the record was written")
-        if sent.code in (0, OUT_OF_ORDER):
-            return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
-        return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`."""
@@ -162,6 +155,14 @@ class WireLog:
         self._waiting.extend(batch.items)
         if batch.ours:
             self._unseen.append(batch)
+
+
+def _undecided(sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
+    if maybe:
+        return Unknown(f"{reason}. It is unknown whether the record was written")
+    if sent.code in (0, OUT_OF_ORDER):
+        return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
+    return Unreachable(f"{reason}. Nothing was appended")
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:

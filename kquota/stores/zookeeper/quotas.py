@@ -76,11 +76,9 @@ class ZooKeeperQuotas:
         """Raise nothing, because every release reads credentials from ZooKeeper."""
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read. Returns
-        the mechanisms to delete that were not set.
+        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read.
 
-        Raises Conflict if other clients keep writing first. Raises Refused for a config that Kafka did not write and
-        for a user without access, and Unreachable if the session was lost.
+        Raises Refused also for a config that Kafka did not write.
         """
         absent: tuple[str, ...] = ()
 
