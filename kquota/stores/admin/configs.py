@@ -216,10 +216,10 @@ def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
 
 def _entries(resource: Resource, answer: Any) -> tuple[Entry, ...]:
     own = SOURCES[own_source(resource)]
-    return tuple(sorted((_entry(_compared(config), own) for config in answer.configs), key=lambda entry: entry.key))
+    return tuple(sorted((_entry(_hashable(config), own) for config in answer.configs), key=lambda entry: entry.key))
 
 
-def _compared(config: Any) -> _Config:
+def _hashable(config: Any) -> _Config:
     synonyms = tuple((synonym.source, synonym.name, synonym.value) for synonym in config.synonyms or ())
     return config.name, config.value, config.config_source, config.is_sensitive, synonyms
 

@@ -86,13 +86,13 @@ class WireLog:
             try:
                 self._catch_up(deadline, sent.offset + 1)
             except Unreachable as error:
-                raise _undecided(sent, maybe, str(error)) from error
+                raise _undecided(sent, str(error), maybe=maybe) from error
             if self._unseen:
-                self._decide(nonce, maybe)
+                self._decide(nonce, maybe=maybe)
                 return
             if deadline.over or sent.refused:
                 reason = f"topic {self._partition.name}: the broker acknowledged a duplicate of offset {sent.offset}"
-                raise _undecided(sent, maybe, reason if sent.code == 0 else sent.reason)
+                raise _undecided(sent, reason if sent.code == 0 else sent.reason, maybe=maybe)
             time.sleep(_PAUSE_SECONDS)
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:
@@ -101,7 +101,7 @@ class WireLog:
                 encode(entries, self._sequence, os.urandom(_NONCE_BYTES)), Deadline(self._wire, self._seconds)
             )
 
-    def _decide(self, nonce: bytes, maybe: bool) -> None:
+    def _decide(self, nonce: bytes, *, maybe: bool) -> None:
         """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
         of this process may also be in the log.
 
@@ -157,7 +157,7 @@ class WireLog:
             self._unseen.append(batch)
 
 
-def _undecided(sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
+def _undecided(sent: Produced, reason: str, *, maybe: bool) -> Refused | Unknown | Unreachable:
     if maybe:
         return Unknown(f"{reason}. It is unknown whether the record was written")
     if sent.code in (0, OUT_OF_ORDER):
