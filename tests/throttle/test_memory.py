@@ -53,10 +53,10 @@ def test_the_first_seen_are_kept_if_there_are_too_many(tmp_path: Path, monkeypat
 
 
 def test_only_the_owner_can_read_it_and_no_other_file_is_left(tmp_path: Path) -> None:
-    SightingsFile(tmp_path, "here").keep(LEFTOVERS)
-    (path,) = (tmp_path / "here").iterdir()
+    SightingsFile(tmp_path / "new", "here").keep(LEFTOVERS)
+    (path,) = (tmp_path / "new" / "here").iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert [folder.stat().st_mode & 0o777 for folder in path.parents[:2]] == [0o700, 0o700]
 
 
 DAMAGED = {

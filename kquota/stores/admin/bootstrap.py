@@ -33,24 +33,23 @@ def first(
     give_up: float,
     kind: type[Manager],
 ) -> tuple[Manager, BaseException | None]:
-    """Connect to the first server that answers. Return its manager and None.
+    """Connect to the first of `servers` (at least one) that answers. Return its manager and None.
 
     If no server answers, return the last manager and the error of the first server. After an error that is probably
     the same on every server, for example a refused login, kquota tries no other server and returns this error. Each
-    server gets a share of the time until `give_up` (`time.monotonic`). Raises ValueError if `servers` is empty.
+    server gets a share of the time until `give_up` (`time.monotonic`).
     """
     failures: list[BaseException] = []
-    for index, server in enumerate(servers):
-        manager = kind(net, bootstrap_servers=[server], **settings)
+    while True:
+        manager = kind(net, bootstrap_servers=[servers[len(failures)]], **settings)
         left = max(1.0, give_up - time.monotonic())
-        failure = _started(net, manager, left / (len(servers) - index))
-        if failure is None:
-            return manager, None
+        failure = _started(net, manager, left / (len(servers) - len(failures)))
+        if failure is None or _is_final(failure):
+            return manager, failure
         failures.append(failure)
-        if _is_final(failure) or index == len(servers) - 1:
-            return manager, failure if _is_final(failure) else failures[0]
+        if len(failures) == len(servers):
+            return manager, failures[0]
         manager.close()
-    raise ValueError("no servers are named")
 
 
 def _started(net: NetworkSelector, manager: Manager, seconds: float) -> BaseException | None:

@@ -43,10 +43,6 @@ def is_closed(error: BaseException) -> bool:
     return "disconnected" in str(error) or isinstance(cause, ConnectionError) or "EOF" in str(cause)
 
 
-def unheard(_seconds: float) -> None:
-    """Ignore the wait. This is the default callback."""
-
-
 class Loop(NetworkSelector):  # type: ignore[misc]
     """A loop that handles signals only between two turns, because a task would swallow a handler's exceptions."""
 
@@ -60,7 +56,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
     manager also keeps the reason for a failed bootstrap.
     """
 
-    def __init__(self, net: NetworkSelector, *, throttled: Throttled = unheard, **settings: Any) -> None:
+    def __init__(self, net: NetworkSelector, *, throttled: Throttled, **settings: Any) -> None:
         self.ended = Future()
         """A future that is done when the bootstrap has succeeded or failed."""
         self.failure: BaseException | None = None

@@ -124,7 +124,7 @@ class WireConfigs:
         wanted = {change.resource: change for change in changes}
         errors: dict[Resource, KquotaError] = {}
         for those in _rounds(wanted):
-            answers = self._altered({resource: _operations(wanted[resource]) for resource in those})
+            answers = self.altered({resource: _operations(wanted[resource]) for resource in those})
             for resource in those:
                 if error := _error(wanted[resource], answers.get(resource)):
                     errors[resource] = error
@@ -160,10 +160,13 @@ class WireConfigs:
                 self._silent.add(broker)
                 yield from self._described({resource: asked[resource] for resource in others}, synonyms=synonyms)
 
-    def _altered(
+    def altered(
         self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
     ) -> dict[Resource, Any | KquotaError]:
-        """Return the answer or the error for each resource. The configs and loggers of dead brokers are left out."""
+        """Write the configs, and return the answer or the error for each resource.
+
+        The configs and loggers of dead brokers are left out. Raises Busy if another kquota has taken over the lock.
+        """
         sent = self._by_broker(operations)
         requests = {
             broker: alter_request({resource: operations[resource] for resource in those})
@@ -213,10 +216,10 @@ def _rounds(resources: Collection[Resource]) -> Iterator[list[Resource]]:
 
 def _entries(resource: Resource, answer: Any) -> tuple[Entry, ...]:
     own = SOURCES[own_source(resource)]
-    return tuple(sorted((_entry(_compared(config), own) for config in answer.configs), key=lambda entry: entry.key))
+    return tuple(sorted((_entry(_hashable(config), own) for config in answer.configs), key=lambda entry: entry.key))
 
 
-def _compared(config: Any) -> _Config:
+def _hashable(config: Any) -> _Config:
     synonyms = tuple((synonym.source, synonym.name, synonym.value) for synonym in config.synonyms or ())
     return config.name, config.value, config.config_source, config.is_sensitive, synonyms
 

@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
 import kafka.errors as kafka_errors
@@ -19,7 +18,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kquota.addresses import host_and_port
 from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.stores.admin import bootstrap as start
-from kquota.stores.admin.client import CLOSED, Loop, Manager, Throttled, unheard
+from kquota.stores.admin.client import CLOSED, Loop, Manager, Throttled
 from kquota.stores.admin.partition_states import PartitionStates, PartitionStatesRequest
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
@@ -79,7 +78,7 @@ class Wire:
         bootstrap: str,
         security: Mapping[str, object],
         deadline: float = CONNECT_SECONDS,
-        throttled: Throttled = unheard,
+        throttled: Throttled = lambda _: None,
         names: ArgumentNames = OF_A_PROGRAM,
     ) -> None:
         """Connect to the first address in `bootstrap` (host:port, separated by commas) that answers.
@@ -127,9 +126,7 @@ class Wire:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -60,18 +60,11 @@ class ControllerConfigs(WireConfigs):
     def altered(
         self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
     ) -> dict[Resource, Any | KquotaError]:
-        """Write the configs, and return the controller's answer or the error for each resource.
-
-        Writes nothing if `operations` is empty. Raises Busy if another kquota has taken over the lock.
-        """
-        return self._altered(operations) if operations else {}
-
-    def _altered(
-        self, operations: Mapping[Resource, Mapping[str, ConfigOperation]]
-    ) -> dict[Resource, Any | KquotaError]:
         """Write loggers through their own controllers, and all other configs through the active controller."""
+        if not operations:
+            return {}
         if any(resource.kind == BROKER_LOGGERS for resource in operations):
-            return super()._altered(operations)
+            return super().altered(operations)
         self._must_hold()
         request = alter_request(operations)
         try:

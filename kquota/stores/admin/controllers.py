@@ -30,6 +30,11 @@ _FIND_SECONDS: Final = 4.0
 no controller holds requests that it must forward.
 """
 _ACTIVE_SECONDS: Final = 8.0
+_NOT_A_CONTROLLER: Final = (
+    kafka_errors.MismatchedEndpointTypeError,
+    kafka_errors.UnsupportedEndpointTypeError,
+    kafka_errors.IncompatibleBrokerVersion,
+)
 _VOTERS: Final = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
 
 _Topic = DescribeQuorumRequest.TopicData
@@ -73,15 +78,7 @@ class ControllerManager(Manager):
         """Record why the controllers are unknown. End the bootstrap if the port is not that of a controller, or the
         controller is older than Kafka 3.7.
         """
-        other = isinstance(
-            error,
-            (
-                kafka_errors.MismatchedEndpointTypeError,
-                kafka_errors.UnsupportedEndpointTypeError,
-                kafka_errors.IncompatibleBrokerVersion,
-            ),
-        )
-        if other:
+        if isinstance(error, _NOT_A_CONTROLLER):
             why = "this is not the port of a controller of Kafka 3.7 or newer. Brokers use another port"
             self._failed(Refused(why), final=True)
         else:

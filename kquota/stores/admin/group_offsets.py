@@ -13,7 +13,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from kquota.errors import KquotaError, Unreachable
 from kquota.pace.lag import GroupOffsets, OffsetsReading
 from kquota.stores.admin.connection import HUNG_SECONDS, Wire
-from kquota.stores.admin.offsets import CONSUMER, LATEST, ListOffsetsRequest, Offsets
+from kquota.stores.admin.offsets import CONSUMER, LATEST, ListOffsetsRequest, by_partition
 from kquota.stores.admin.partition_states import PartitionStatesRequest, topic_states
 from kquota.terms import BrokerId, TopicPartition
 
@@ -75,7 +75,7 @@ class WireGroups:
         if time.monotonic() - at > _LONGEST_GAP:
             committed = {}
         groups = {
-            group: {one: GroupOffsets(offset, ends[one]) for one, offset in those.items() if one in ends}
+            group: {name: GroupOffsets(offset, ends[name]) for name, offset in those.items() if name in ends}
             for group, those in committed.items()
         }
         unread = len(self._coordinators.keys() - groups.keys())
@@ -99,7 +99,7 @@ class WireGroups:
                 unlisted.add(broker)
                 found |= {group: known for group, known in self._coordinators.items() if known == broker}
             else:
-                found |= {one.group_id: broker for one in answer.groups if one.protocol_type in _TYPES}
+                found |= {group.group_id: broker for group in answer.groups if group.protocol_type in _TYPES}
         self._coordinators = dict(sorted(found.items()))
         self._leaders = {}
         self._listed = float("-inf") if unlisted - self._unlisted else time.monotonic()
@@ -133,7 +133,7 @@ class WireGroups:
 
     def _ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the last stable offset of each partition. A partition whose offset is unknown is absent."""
-        if missing := {one.topic for one in partitions if one not in self._leaders}:
+        if missing := {name.topic for name in partitions if name not in self._leaders}:
             states = self._wire.partition_states(PartitionStatesRequest(sorted(missing), self._topics))
             new = (one for topic in states.topics for one in topic.partitions.items())
             self._leaders = {**self._leaders, **{name: now.leader for name, now in new if now.leader is not None}}
@@ -149,7 +149,7 @@ class WireGroups:
         ends: dict[TopicPartition, int] = {}
         for answer in self._wire.ask_each(requests, _SECONDS).values():
             if not isinstance(answer, KquotaError):
-                ends |= _flat(answer.offsets)
+                ends |= by_partition(answer.offsets)
         if len(ends) < len(partitions):
             self._leaders = {}
         return ends
@@ -176,10 +176,4 @@ def _offsets(answer: Any) -> dict[TopicPartition, int]:
         for topic in answer.topics
         for one in topic.partitions
         if not one.error_code and one.committed_offset >= 0
-    }
-
-
-def _flat(offsets: Offsets) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic, number): offset for topic, those in offsets.items() for number, offset in those.items()
     }

@@ -68,11 +68,11 @@ class RdkafkaClient:
         self._write(load, meter, on_progress, most=None, record=min(load.batch, _MOST_RECORD))
 
     def fill(self, load: Load) -> None:
-        """Write the data that `consume` reads. Raises Unreachable if this takes more than a minute."""
+        """Raise Unreachable also if this takes more than a minute."""
         size = int(min(_MOST_FILL, max(4 * load.batch, load.expected * _FILL_SECONDS)))
         now = time.monotonic()
         meter = Meter(starts=now, ends=now + _PATIENCE)
-        self._write(load, meter, lambda _: None, most=size, record=_filled(load))
+        self._write(load, meter, lambda _: None, most=size, record=_filled_record(load))
 
     def consume(self, load: Load, meter: Meter, on_progress: _OnProgress) -> None:
         began, got = time.monotonic(), 0
@@ -174,7 +174,7 @@ class RdkafkaClient:
                 "check.crcs": False,
                 "fetch.wait.max.ms": 100,
                 "fetch.queue.backoff.ms": 10,
-                "fetch.message.max.bytes": _RECORDS_A_FETCH * (_filled(load) + _AROUND),
+                "fetch.message.max.bytes": _RECORDS_A_FETCH * (_filled_record(load) + _AROUND),
                 "queued.max.messages.kbytes": max(1, int(load.expected * len(load.leaders) * _AHEAD_SECONDS / 1_000)),
             }
             | dict(more or {})
@@ -220,8 +220,8 @@ def purged(producer: Producer) -> Iterator[None]:
         producer.purge()
 
 
-def _filled(load: Load) -> int:
-    """Return the size in bytes of each record that the consumer reads."""
+def _filled_record(load: Load) -> int:
+    """Return the size in bytes of each record that `fill` writes."""
     return max(_LEAST_FILLED, load.batch // _RECORDS_A_FETCH)
 
 

@@ -22,6 +22,7 @@ from kquota.stores.admin.offsets import (
     PENDING,
     ListOffsetsRequest,
     Offsets,
+    by_partition,
 )
 from kquota.stores.admin.replica_dirs import must_have_answered
 from kquota.terms import BrokerId, TopicPartition
@@ -84,12 +85,7 @@ class WireLogDirs:
 
     def pending(self, log_dirs: list[LogDir]) -> Mapping[TopicPartition, int]:
         pending = self._list_offsets(_by_broker(log_dirs, lambda replica: bool(replica.leader)), PENDING, CONSUMER)
-        return {
-            TopicPartition(topic, number): first
-            for of_broker in pending.values()
-            for topic, those in of_broker.items()
-            for number, first in those.items()
-        }
+        return {name: first for of_broker in pending.values() for name, first in by_partition(of_broker).items()}
 
     def _states(self, topics: Collection[str]) -> _States:
         if not topics:

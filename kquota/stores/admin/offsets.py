@@ -14,6 +14,7 @@ from typing import Final, Self, TypeAlias
 from kafka.protocol import consumer
 
 from kquota.stores.admin.wire_format import INT32, NO_TAGS, OwnMessage, TopicEntries, compact_length, written_text
+from kquota.terms import TopicPartition
 
 LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
 """Special timestamps. `LATEST` is for the end of the log, `EARLIEST` for its start, and `EARLIEST_LOCAL` for the start
@@ -88,3 +89,10 @@ def offsets_of(topic: str, partitions: Sequence[int], timestamp: int) -> bytes:
     """Encode one topic of a request, with these partitions and this timestamp."""
     entries = b"".join([_REQUEST_ENTRY.pack(number, -1, timestamp, 0) for number in partitions])
     return written_text(topic) + compact_length(len(partitions)) + entries + NO_TAGS
+
+
+def by_partition(offsets: Offsets) -> dict[TopicPartition, int]:
+    """Return the same offsets by partition."""
+    return {
+        TopicPartition(topic, number): offset for topic, those in offsets.items() for number, offset in those.items()
+    }

@@ -15,12 +15,11 @@ from kafka.protocol.producer import ProduceRequest
 from kquota.errors import NextStep, Refused, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.offsets import CONSUMER, EARLIEST
+from kquota.stores.admin.requests import TOPIC_DENIED, UNKNOWN_TOPIC
 from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden, now
 from kquota.terms import BrokerId
 
-ABSENT: Final = 3
-FORBIDDEN: Final = 29
 OUT_OF_ORDER: Final = 45
 DUPLICATE: Final = 46
 _OUT_OF_RANGE: Final = 1
@@ -28,7 +27,7 @@ _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
 """Error codes after which the batch may be in the log, for example REQUEST_TIMED_OUT."""
-_PASSING: Final = (*_MAYBE_APPENDED, ABSENT, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
+_PASSING: Final = (*_MAYBE_APPENDED, UNKNOWN_TOPIC, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)
 """Error codes after which another attempt can help, for example because the partition is new."""
 
 _ABSENT_SECONDS: Final = 3.0
@@ -130,6 +129,15 @@ def leader(topic: Any) -> BrokerId | None:
     return None if found < 0 else BrokerId(found)
 
 
+def refusal(code: int | None, reason: str) -> Refused:
+    """Return the error for an answer that another attempt cannot change: Forbidden without a permission, or Refused."""
+    if code == TOPIC_DENIED:
+        return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
+    if code in _TOO_LARGE:
+        return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes. Raise this config")
+    return Refused(reason)
+
+
 class PartitionLog:
     """Partition 0 of the topic with `topic_id`. `fetch` refuses a later topic of the same name with another id."""
 
@@ -175,16 +183,6 @@ class PartitionLog:
             maybe=code == 0 or code in _MAYBE_APPENDED,
             offset=found.base_offset,
         )
-
-    def refusal(self, code: int | None, reason: str) -> Refused:
-        """Return the error for an answer that another attempt cannot change: Forbidden without a permission, else
-        Refused.
-        """
-        if code == FORBIDDEN:
-            return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
-        if code in _TOO_LARGE:
-            return Refused(f"{reason}: the batch is larger than the topic's max.message.bytes. Raise this config")
-        return Refused(reason)
 
     def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
         """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again."""
@@ -273,9 +271,9 @@ class PartitionLog:
         """Read the leader from the metadata of `broker`, or of any broker (None), and verify the topic's id."""
         answer = self._wire.metadata([self.name], broker, deadline.request(broker))
         (found,) = answer.topics
-        if found.error_code == FORBIDDEN:
-            raise self.refusal(FORBIDDEN, self._words(FORBIDDEN))
-        if found.error_code == ABSENT:
+        if found.error_code == TOPIC_DENIED:
+            raise refusal(TOPIC_DENIED, self._words(TOPIC_DENIED))
+        if found.error_code == UNKNOWN_TOPIC:
             self._leader = None
             self._absent_since = now() if self._absent_since is None else self._absent_since
             if now() - self._absent_since > _ABSENT_SECONDS:
@@ -293,7 +291,7 @@ class PartitionLog:
     def _passing(self, code: int) -> str:
         """Return the reason to ask again. If another attempt cannot help, raises the error that `refusal` returns."""
         if code not in _PASSING:
-            raise self.refusal(code, self._words(code))
+            raise refusal(code, self._words(code))
         return self._words(code)
 
     def _words(self, code: int, message: str | None = None) -> str:

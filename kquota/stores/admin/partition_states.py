@@ -102,7 +102,6 @@ def _cluster(data: bytes) -> tuple[Any, int]:
 
 
 def _topic(data: bytes, at: int, version: int) -> tuple[TopicStates, int]:
-    """Return the topic at this position, and the position after it."""
     (error,) = INT16.unpack_from(data, at)
     name, at = read_text(data, at + INT16.size)
     topic_id = None

@@ -42,7 +42,7 @@ class WireQuotas:
     def __init__(self, wire: Wire, unreadable: Callable[[str], None] = lambda _: None) -> None:
         self._wire = wire
         self._unreadable = unreadable
-        self._named: set[str] = set()
+        self._reported: set[str] = set()
 
     def describe(self, wanted: Filter) -> Mapping[Entity, Limits]:
         """Return the limits that one broker has in memory, which can lag behind the controller."""
@@ -117,17 +117,16 @@ class WireQuotas:
                 entity = Entity(user=names.get(_USER), client_id=names.get(_CLIENT_ID), ip=names.get(_IP))
                 found[entity] = {value.key: value.value for value in entry.values if value.key in QUOTA_KEYS}
             else:
-                self._name(entry)
+                self._report_unknown(entry)
         return found
 
-    def _name(self, entry: Any) -> None:
-        """Report a quota of an unknown entity type, unless this connection has already reported it."""
+    def _report_unknown(self, entry: Any) -> None:
         parts = sorted((part.entity_type, part.entity_name) for part in entry.entity)
         entity = " ".join(f"{kind} {'default' if name is None else repr(name)}" for kind, name in parts)
         unknown = ", ".join(kind for kind, _ in parts if kind not in (_USER, _CLIENT_ID, _IP))
         limits = ", ".join(f"{value.key}={plain(value.value)}" for value in entry.values)
-        if entity not in self._named:
-            self._named.add(entity)
+        if entity not in self._reported:
+            self._reported.add(entity)
             self._unreadable(
                 f"quota of {entity} ({limits}): kquota does not know the entity type {unknown}. The quota is left out, "
                 "and kquota never changes it"

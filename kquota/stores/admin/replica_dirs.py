@@ -11,7 +11,7 @@ from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLog
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.requests import FORBIDDEN
+from kquota.stores.admin.requests import CLUSTER_DENIED, FORBIDDEN
 from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
@@ -114,7 +114,7 @@ def must_have_answered(broker: BrokerId, answer: Any) -> None:
     Before version 3, an answer without log dirs means that the user lacks a permission.
     """
     if answer.error_code or not answer.results:
-        code = answer.error_code or FORBIDDEN[1]
+        code = answer.error_code or CLUSTER_DENIED
         hint = ". This user needs Describe on the cluster" if code in FORBIDDEN else ""
         raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(code, None)}{hint}")
 

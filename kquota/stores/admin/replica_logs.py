@@ -17,6 +17,7 @@ import kafka.protocol.admin.cluster as cluster
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets, offsets_of
+from kquota.stores.admin.requests import CLUSTER_DENIED
 from kquota.stores.admin.wire_format import (
     INT16,
     INT32,
@@ -36,8 +37,6 @@ _SECONDS: Final = 6.0
 """The time limit of each request in seconds. It is short, so that a watch with its usual interval of 5 s needs at most
 15 s to report that a broker does not answer.
 """
-_DENIED: Final = 31
-"""CLUSTER_AUTHORIZATION_FAILED. Before version 3 of the answer, an empty list of log dirs means this error."""
 _OLDEST, _NEWEST = 2, 4
 """The first and the last version that kquota sends. Version 5 only adds whether a log dir is cordoned."""
 _WITH_ERROR: Final = 3
@@ -66,7 +65,8 @@ class WireReplicaLogs:
             if isinstance(answer, KquotaError):
                 continue
             if answer.error_code or not answer.results:
-                silent[broker] = f"DescribeLogDirs failed: {kafka_error(answer.error_code or _DENIED, None)}"
+                # Before version 3, an answer without log dirs means that the user lacks a permission.
+                silent[broker] = f"DescribeLogDirs failed: {kafka_error(answer.error_code or CLUSTER_DENIED, None)}"
                 continue
             for found in answer.results:
                 dirs[broker, found.path] = _space(found)

@@ -23,7 +23,9 @@ SOURCES: Final[Mapping[int, str]] = {
 """Kafka's names for the sources of a value, by code (KIP-226 and later)."""
 
 UNKNOWN_TOPIC: Final = 3
-FORBIDDEN: Final = (29, 31)
+TOPIC_DENIED: Final = 29
+CLUSTER_DENIED: Final = 31
+FORBIDDEN: Final = (TOPIC_DENIED, CLUSTER_DENIED)
 
 WireResource: TypeAlias = tuple[int, str]
 """A resource in a request: the code of its type, and its name. The broker default has the empty name."""

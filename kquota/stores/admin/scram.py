@@ -74,7 +74,6 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 
 def _was_set(answer: Any, user: str, mechanism: str) -> bool:
-    """Return True if the credential was set or deleted, or False if it did not exist."""
     for result in answer.results:
         if result.error_code == _NOT_SET:
             return False

@@ -53,24 +53,22 @@ class WireSettings(WireConfigs):
         """
         super().__init__(wire, must_hold)
         self._controllers = controllers
-        self._lost: Unreachable | Refused | None = None
+        self._unreached: Unreachable | Refused | None = None
 
-    def _found(self) -> ControllerConfigs:
-        """Return a connection to the controllers. After a failure, raise the same error again without an attempt to
-        connect, because each attempt takes seconds.
-        """
+    def _open_controllers(self) -> ControllerConfigs:
+        """Connect. After a failure, raise the same error again at once, because each attempt takes seconds."""
         if self._controllers is None:
             raise Unreachable("the controllers are unknown")
-        if self._lost is not None:
-            raise self._lost
+        if self._unreached is not None:
+            raise self._unreached
         try:
             return self._controllers()
         except (Unreachable, Refused) as error:
-            self._lost = error
+            self._unreached = error
             raise
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        controllers = self._found()
+        controllers = self._open_controllers()
         self._wire.refresh()
         alive = self._wire.brokers()
         errors: dict[Setting, KquotaError] = {}
@@ -127,7 +125,7 @@ class WireSettings(WireConfigs):
                 ready[setting] = operation(change, incremental=incremental)
                 if change.after is None and ready[setting][0] == SUBTRACT:
                     emptied.append(change)
-        errors |= _written(ready, self._altered)
+        errors |= _written(ready, self.altered)
         return errors | self._delete_empty([change for change in emptied if change.setting not in errors])
 
     def _delete_empty(self, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
@@ -138,7 +136,7 @@ class WireSettings(WireConfigs):
         while left:
             now = self.values(left)
             seen = [s for s, change in left.items() if s in now and (now[s] == "" or change.seen_in(now[s]))]
-            errors |= _written({setting: (DELETE, None) for setting in seen if now[setting] == ""}, self._altered)
+            errors |= _written({setting: (DELETE, None) for setting in seen if now[setting] == ""}, self.altered)
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
                 why = f"kquota removed entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
@@ -192,7 +190,7 @@ def _values(resource: Resource, answer: Any, keys: Iterable[str]) -> dict[Settin
 
 
 def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError | None) -> KquotaError | None:
-    """Return the error of an answer, or None after a success. `answer` is None for a dead broker."""
+    """`answer` is None for a dead broker."""
     if answer is None:
         return Unreachable(f"{setting} was not written, because the broker is dead. Check that the broker is running")
     if isinstance(answer, Refused):

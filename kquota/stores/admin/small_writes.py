@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -81,21 +82,18 @@ class TimedWrites:
 
     def _send(self, partition: int, unanswered: dict[int, float]) -> None:
         self._sent += 1
-        answered = self._answered(partition, self._sent)
+        answered = partial(self._answered, partition, self._sent)
         unanswered[self._sent] = time.monotonic()
         try:
             self.producer.produce(self._topic, _RECORD, partition=partition, on_delivery=answered)
         except KafkaException as error:  # the client already knows that the topic was deleted
             answered(error.args[0], None)
 
-    def _answered(self, partition: int, number: int) -> Callable[[KafkaError | None, Message | None], None]:
-        def answered(error: KafkaError | None, _: Message | None) -> None:
-            sent = self._unanswered[partition].pop(number)
-            self._latencies[partition].append(time.monotonic() - sent if error is None else math.inf)
-            if error is not None:
-                self._failed(error)
-
-        return answered
+    def _answered(self, partition: int, number: int, error: KafkaError | None, _: Message | None) -> None:
+        sent = self._unanswered[partition].pop(number)
+        self._latencies[partition].append(time.monotonic() - sent if error is None else math.inf)
+        if error is not None:
+            self._failed(error)
 
     def _failed(self, error: KafkaError) -> None:
         if error.code() in DENIED:

@@ -11,7 +11,7 @@ import io
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -86,14 +86,24 @@ class _Proxy:
             # The client sees a broker that cannot be reached as a closed connection. `close` cancels this task.
             with suppress(OSError, asyncio.CancelledError):
                 broker, to_broker = await asyncio.open_connection(*upstream)
-                await self._joined(_Joined(self, self._record), client, to_client, broker, to_broker)
+                await _ProxiedConnection(self, self._record).run(client, to_client, broker, to_broker)
         finally:
             self._open.discard(task)
             to_client.close()
 
-    async def _joined(
+
+class _ProxiedConnection:
+    """One connection of the client, joined with a connection to a broker."""
+
+    def __init__(self, proxy: _Proxy, record: BehaviorRecord) -> None:
+        self._seen: ClientConnection = record.connection()
+        self._proxy = proxy
+        self._record = record
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """The API key and the version of each request without a response, by correlation id."""
+
+    async def run(
         self,
-        joined: _Joined,
         client: asyncio.StreamReader,
         to_client: asyncio.StreamWriter,
         broker: asyncio.StreamReader,
@@ -101,42 +111,32 @@ class _Proxy:
     ) -> None:
         to_broker.transport.set_write_buffer_limits(high=_BUFFERED)
         both = [
-            asyncio.ensure_future(joined.requests(client, to_broker)),
-            asyncio.ensure_future(joined.responses(broker, to_client)),
+            asyncio.ensure_future(self._requests(client, to_broker)),
+            asyncio.ensure_future(self._responses(broker, to_client)),
         ]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in both:
-                one.cancel()
+            for direction in both:
+                direction.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            joined.seen.closed()
+            self._seen.closed()
             to_broker.close()
 
-
-class _Joined:
-    """One connection of the client, joined with a connection to a broker."""
-
-    def __init__(self, proxy: _Proxy, record: BehaviorRecord) -> None:
-        self.seen: ClientConnection = record.connection()
-        self._proxy = proxy
-        self._record = record
-        self._waiting: dict[int, tuple[int, int]] = {}
-
-    async def requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter) -> None:
+    async def _requests(self, client: asyncio.StreamReader, to_broker: asyncio.StreamWriter) -> None:
         async for frame in _frames(client):
             key, version, correlation = struct.unpack_from(">hhi", frame)
             self._waiting[correlation] = (key, version)
-            self.seen.requested(time.monotonic())
+            self._seen.requested(time.monotonic())
             to_broker.write(struct.pack(">i", len(frame)) + frame)
             await to_broker.drain()
 
-    async def responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+    async def _responses(self, broker: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         async for frame in _frames(broker):
             (correlation,) = struct.unpack_from(">i", frame)
             key, version = self._waiting.pop(correlation)
             passed, throttle_ms = await self._read(key, version, frame)
-            self.seen.answered(time.monotonic(), throttle_ms)
+            self._seen.answered(time.monotonic(), throttle_ms)
             to_client.write(struct.pack(">i", len(passed)) + passed)
             await to_client.drain()
 
@@ -150,7 +150,7 @@ class _Joined:
             self._record.unread += 1
             return frame, 0
         changed = _limit_versions(found) if key == ApiVersionsResponse.API_KEY else False
-        for holder in _holders(key, found):
+        for holder in _with_address(key, found):
             if holder.host and holder.port > 0:
                 holder.host, holder.port = HOST, await self._proxy.port((holder.host, holder.port))
                 changed = True
@@ -180,7 +180,7 @@ def _limit_versions(found: Any) -> bool:
     return changed
 
 
-def _holders(key: int, found: Any) -> list[Any]:
+def _with_address(key: int, found: Any) -> list[Any]:
     """Return the parts of a response that have an address."""
     if key in (MetadataResponse.API_KEY, DescribeClusterResponse.API_KEY):
         return list(found.brokers)
@@ -191,7 +191,7 @@ def _holders(key: int, found: Any) -> list[Any]:
     return []
 
 
-async def _frames(reader: asyncio.StreamReader) -> Any:
+async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             size = int.from_bytes(await reader.readexactly(4), "big")

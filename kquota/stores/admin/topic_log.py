@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from kquota.errors import Parameter, Refused, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.partition import ABSENT, NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader
+from kquota.stores.admin.partition import NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader, refusal
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
+from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Item, KeyAndValue, Stale, now
 
@@ -82,17 +82,17 @@ class WireLog:
             # An acknowledged offset that was already read is that of an earlier batch with the same sequence.
             maybe |= sent.maybe and not 0 <= sent.offset < read
             if sent.refused and not maybe:
-                raise self._partition.refusal(sent.code, sent.reason)
+                raise refusal(sent.code, sent.reason)
             try:
                 self._catch_up(deadline, sent.offset + 1)
             except Unreachable as error:
-                raise self._undecided(sent, maybe, str(error)) from error
+                raise _undecided(sent, str(error), maybe=maybe) from error
             if self._unseen:
-                self._decide(nonce, maybe)
+                self._decide(nonce, maybe=maybe)
                 return
             if deadline.over or sent.refused:
                 reason = f"topic {self._partition.name}: the broker acknowledged a duplicate of offset {sent.offset}"
-                raise self._undecided(sent, maybe, reason if sent.code == 0 else sent.reason)
+                raise _undecided(sent, reason if sent.code == 0 else sent.reason, maybe=maybe)
             time.sleep(_PAUSE_SECONDS)
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:
@@ -101,7 +101,7 @@ class WireLog:
                 encode(entries, self._sequence, os.urandom(_NONCE_BYTES)), Deadline(self._wire, self._seconds)
             )
 
-    def _decide(self, nonce: bytes, maybe: bool) -> None:
+    def _decide(self, nonce: bytes, *, maybe: bool) -> None:
         """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
         of this process may also be in the log.
 
@@ -123,13 +123,6 @@ class WireLog:
 
     def _stale(self) -> Stale:
         return Stale(f"topic {self._partition.name}: another host appended first. Nothing was appended")
-
-    def _undecided(self, sent: Produced, maybe: bool, reason: str) -> Refused | Unknown | Unreachable:
-        if maybe:
-            return Unknown(f"{reason}. It is unknown whether the record was written")
-        if sent.code in (0, OUT_OF_ORDER):
-            return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
-        return Unreachable(f"{reason}. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`."""
@@ -164,6 +157,14 @@ class WireLog:
             self._unseen.append(batch)
 
 
+def _undecided(sent: Produced, reason: str, *, maybe: bool) -> Refused | Unknown | Unreachable:
+    if maybe:
+        return Unknown(f"{reason}. It is unknown whether the record was written")
+    if sent.code in (0, OUT_OF_ORDER):
+        return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
+    return Unreachable(f"{reason}. Nothing was appended")
+
+
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     """Return the log of the shared record, or None if the topic does not exist.
 
@@ -172,11 +173,10 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
     2.8), or if the broker reports another error. Raises Unreachable if there is no answer.
     """
     (found,) = wire.metadata([name]).topics
-    if found.error_code == ABSENT:
+    if found.error_code == UNKNOWN_TOPIC:
         return None
     if found.error_code not in (0, NO_LEADER_YET):
-        reason = f"topic {name}: the broker answered {kafka_error(found.error_code, None)}"
-        raise PartitionLog(wire, name, UUID(int=0), None).refusal(found.error_code, reason)
+        raise refusal(found.error_code, f"topic {name}: the broker answered {kafka_error(found.error_code, None)}")
     if not found.topic_id.int:
         raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:

@@ -13,9 +13,15 @@ from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
 from kquota.stores.admin.broker_metadata import WireSight
 from kquota.stores.admin.connection import Wire, kafka_error, metadata_request, was_sent
-from kquota.stores.admin.partition import ABSENT, FORBIDDEN, NO_LEADER_YET
-from kquota.stores.admin.requests import FORBIDDEN as NOT_ALLOWED
-from kquota.stores.admin.requests import by_resource, describe_request, on_the_wire
+from kquota.stores.admin.partition import NO_LEADER_YET
+from kquota.stores.admin.requests import (
+    FORBIDDEN,
+    TOPIC_DENIED,
+    UNKNOWN_TOPIC,
+    by_resource,
+    describe_request,
+    on_the_wire,
+)
 from kquota.stores.admin.topics import WireTopics
 from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden
@@ -83,13 +89,10 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
 
 
 def delete(wire: Wire, name: str) -> None:
-    """Delete the topic. Wait until its name is free, and no broker that answers shows the topic. Raises:
+    """Delete the topic. Wait until its name is free, and no broker that answers shows the topic.
 
-    - Forbidden: this user lacks a permission on the topic.
-    - Refused: the topic does not exist, or the brokers refused the request for another reason.
-    - QuotaViolatedException: a mutation quota rejected the request.
-    - Unreachable: the request was not sent.
-    - Unknown: the topic may have been deleted, or its name may still be in use after 30 s.
+    Raises the same errors as `create`: Refused if the topic does not exist, and Unknown if the topic may have been
+    deleted, or its name may still be in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     free = "was deleted, but its name may still be in use"
@@ -103,7 +106,7 @@ def describe(wire: Wire, name: str) -> LogTopic | None:
     answer.
     """
     (found,) = wire.metadata([name]).topics
-    if found.error_code == ABSENT:
+    if found.error_code == UNKNOWN_TOPIC:
         return None
     if found.error_code not in (0, NO_LEADER_YET):
         raise _refusal(name, found.error_code, kafka_error(found.error_code, None))
@@ -159,7 +162,7 @@ def _configs(wire: Wire, name: str) -> dict[str, str] | None:
     topic = Resource(kind=TOPICS, name=name)
     answer = wire.ask(describe_request({topic: tuple(_CONFIGS)}, synonyms=False))
     result = by_resource(answer.results)[on_the_wire(topic)]
-    if result.error_code in NOT_ALLOWED:
+    if result.error_code in FORBIDDEN:
         return None
     if result.error_code:
         raise Refused(f"topic {name}: the broker answered {kafka_error(result.error_code, result.error_message)}")
@@ -195,21 +198,18 @@ def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
 
 
 def _refusal(name: str, code: int, reason: str) -> Refused:
-    kind = Forbidden if code == FORBIDDEN else Refused
+    kind = Forbidden if code == TOPIC_DENIED else Refused
     return kind(f"topic {name}: the broker answered {reason}")
 
 
 def _no_broker_shows(wire: Wire, name: str) -> bool:
     answers = wire.ask_each(dict.fromkeys(wire.brokers(), metadata_request([name]))).values()
-    return all(isinstance(answer, KquotaError) or answer.topics[0].error_code == ABSENT for answer in answers)
+    return all(isinstance(answer, KquotaError) or answer.topics[0].error_code == UNKNOWN_TOPIC for answer in answers)
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Return False if the controller reports that the topic exists, or if the controller does not answer. Otherwise
-    return True.
-
-    On a ZooKeeper cluster, the topic's znode may still exist when no broker shows the topic. Kafka 4.0 and newer have
-    no ZooKeeper, so kquota does not ask them.
+    """Ask the controller for the name, because on a ZooKeeper cluster the topic's znode may still exist when no broker
+    shows the topic.
     """
     if wire.version() >= _ON_KRAFT:
         return True

@@ -17,7 +17,7 @@ from kafka.protocol.admin.topics import (
 
 from kquota.errors import Refused
 from kquota.mutation.port import BatchResult, Failure
-from kquota.mutation.topic import Assignment, Creation, Deletion, Growth, Mutation, Partition, Topic
+from kquota.mutation.topic import Creation, Deletion, Growth, Mutation, Partition, Topic
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
@@ -133,27 +133,28 @@ class WireTopics:
         )
 
 
-def _creatable(one: Creation) -> Any:
-    given = bool(one.assignment)
+def _creatable(creation: Creation) -> Any:
+    partitions, replicas = creation.partitions, creation.replication_factor
+    if creation.assignment:
+        partitions = replicas = None
     return _Topic(
-        name=one.topic,
-        num_partitions=_BY_THE_BROKER if given or one.partitions is None else one.partitions,
-        replication_factor=_BY_THE_BROKER if given or one.replication_factor is None else one.replication_factor,
+        name=creation.topic,
+        num_partitions=_BY_THE_BROKER if partitions is None else partitions,
+        replication_factor=_BY_THE_BROKER if replicas is None else replicas,
         assignments=[
             _Topic.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
-            for partition, brokers in _ordered(one.assignment)
+            for partition, brokers in sorted((creation.assignment or {}).items())
         ],
-        configs=[_Topic.CreatableTopicConfig(name=key, value=value) for key, value in one.configs.items()],
+        configs=[_Topic.CreatableTopicConfig(name=key, value=value) for key, value in creation.configs.items()],
     )
 
 
-def _grown(one: Growth) -> Any:
-    assigned = [_Grown.CreatePartitionsAssignment(broker_ids=list(brokers)) for _, brokers in _ordered(one.assignment)]
-    return _Grown(name=one.topic, count=one.partitions, assignments=assigned or None)
-
-
-def _ordered(assignment: Assignment | None) -> Iterable[tuple[int, tuple[int, ...]]]:
-    return sorted((assignment or {}).items())
+def _grown(growth: Growth) -> Any:
+    assigned = [
+        _Grown.CreatePartitionsAssignment(broker_ids=list(brokers))
+        for _, brokers in sorted((growth.assignment or {}).items())
+    ]
+    return _Grown(name=growth.topic, count=growth.partitions, assignments=assigned or None)
 
 
 def _results(answer: Any) -> Sequence[Any]:
@@ -191,15 +192,14 @@ def partition_state(partition: Any, move: PartitionReplicas | None) -> Partition
 
     `elr` and `last_known_elr` are None if the answer has no such field.
     """
+    has_elr = hasattr(partition, "eligible_leader_replicas")
     return Partition(
         number=partition.partition_index,
         leader=None if partition.leader_id < 0 else BrokerId(partition.leader_id),
         replicas=_brokers(move.replicas if move else partition.replica_nodes),
         isr=_brokers(partition.isr_nodes),
-        elr=_brokers(partition.eligible_leader_replicas or ())
-        if hasattr(partition, "eligible_leader_replicas")
-        else None,
-        last_known_elr=_brokers(partition.last_known_elr or ()) if hasattr(partition, "last_known_elr") else None,
+        elr=_brokers(partition.eligible_leader_replicas or ()) if has_elr else None,
+        last_known_elr=_brokers(partition.last_known_elr or ()) if has_elr else None,
         adding=_brokers(move.adding if move else ()),
         removing=_brokers(move.removing if move else ()),
     )

@@ -99,29 +99,22 @@ def exactly(data: bytes, start: int, end: int) -> bytes:
     return data[start:end]
 
 
-def unsigned(value: int) -> bytes:
-    """Encode a number as an unsigned varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
 def compact_length(length: int) -> bytes:
     """Encode the length of a compact string or array: an unsigned varint of the length plus 1."""
-    return _SHORT[length] if length < len(_SHORT) else unsigned(length + 1)
+    if length < len(_SHORT):
+        return _SHORT[length]
+    value, encoded = length + 1, bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
 
 
 _SHORT: Final = [bytes([length + 1]) for length in range(0x7F)]
 """All compact lengths of one byte. They are encoded in advance, because most lengths are short."""
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the unsigned varint at this position, and the position after it.
-
-    Raises ValueError if the varint has more than 5 bytes, and IndexError if the data ends too early.
-    """
+def _varint(data: bytes, at: int) -> tuple[int, int]:
     found = 0
     for shift in range(0, 35, 7):
         byte = data[at]
@@ -135,11 +128,11 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 def compact(data: bytes, at: int) -> tuple[int, int]:
     """Return the length of the compact string or array at this position, and the position after the length.
 
-    Raises ValueError for null, and the errors of `varint`.
+    Raises ValueError for null and for a length of more than 5 bytes, and IndexError if the data ends too early.
     """
     if 0 < data[at] < 0x80:  # most lengths have one byte
         return data[at] - 1, at + 1
-    found, at = varint(data, at)
+    found, at = _varint(data, at)
     if not found:
         raise ValueError("the answer has no value where a value is required")
     return found - 1, at
@@ -152,10 +145,10 @@ def after_tags(data: bytes, at: int) -> int:
     """
     if data[at] == 0:
         return at + 1
-    count, at = varint(data, at)
+    count, at = _varint(data, at)
     for _ in range(count):
-        _, at = varint(data, at)
-        size, at = varint(data, at)
+        _, at = _varint(data, at)
+        size, at = _varint(data, at)
         at += size
     exactly(data, at, at)
     return at

@@ -30,8 +30,7 @@ class ArgumentNames:
 CONTROLLER: Final = "controller"
 OF_A_PROGRAM: Final = ArgumentNames()
 
-
-OTHERS: Final = 0o066
+_OTHERS: Final = 0o066
 """The permission bits that let users other than its owner read or change a file."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
 _SHOWN: Final = 12
@@ -42,7 +41,7 @@ def warn_if_open(path: Path, what: str, warn: Callable[[str], None]) -> None:
 
     The file has secrets, and the warning calls it `what`. Raises OSError if the file does not exist.
     """
-    if path.stat().st_mode & OTHERS:
+    if path.stat().st_mode & _OTHERS:
         command = f"chmod 600 {shlex.quote(str(path))}"
         warn(f"{what} holds secrets, and users other than its owner can read or change it. Run {command}")
 
@@ -79,8 +78,3 @@ class Access:
     """The option and the path of the file with the TLS settings, for errors."""
     digest: Digest | None = None
     names: ArgumentNames = OF_A_PROGRAM
-
-    @property
-    def logs_in(self) -> bool:
-        """True if the session has a user or uses TLS."""
-        return self.tls is not None or self.digest is not None

@@ -115,11 +115,10 @@ def identity(found: Mapping[str, str], prefix: str, where: str) -> Identity | No
     return Pkcs12File(path=path, password=found.get(f"{prefix}keystore.password"))
 
 
-def holds_bare_key(found: Identity) -> bool:
-    """Return True if this is a PEM file with a key that may be unencrypted. Raises OSError if it cannot be read."""
-    return isinstance(found, PemFile) and any(
-        mark in bounded.file_bytes(found.path, bounded.STORE) for mark in _BARE_KEY
-    )
+def holds_bare_key(found: PemFile) -> bool:
+    """Return True if the file has a key that may be unencrypted. Raises OSError if the file cannot be read."""
+    data = bounded.file_bytes(found.path, bounded.STORE)
+    return any(mark in data for mark in _BARE_KEY)
 
 
 def key_pair(found: Pkcs12File | InlinePem, where: str) -> KeyPair:

@@ -172,7 +172,6 @@ def security(
 
 
 def _no_providers(found: Mapping[str, str], where: str) -> None:
-    """Raise Invalid for a Kafka config provider or its placeholder, because kquota does not replace a placeholder."""
     for key, value in found.items():
         if key.startswith("config.providers") or _PROVIDED.search(value):
             raise Invalid(
@@ -225,9 +224,8 @@ def _credentials(
             f"{where}: {place}: kquota does not support delegation tokens. Remove "
             "tokenauth, and give a username and a password"
         )
-    if missing := [key for key in ("username", "password") if not login.options.get(key)]:
-        raise Invalid(f"{where}: {place} has no {' and no '.join(missing)}. Add {' and '.join(missing)}")
-    return Password(mechanism=mechanism, username=login.options["username"], password=login.options["password"])
+    username, password = login.user_and_password(f"{where}: {place}")
+    return Password(mechanism=mechanism, username=username, password=password)
 
 
 def _login(found: Mapping[str, str], where: str, environment: Mapping[str, str]) -> Login | None:

@@ -64,7 +64,7 @@ def _answer(wanted: ClientCredentials, trust: Callable[[], ssl.SSLContext]) -> d
             f"{where} answered {error.code}{_reason(error)}. Check clientId, clientSecret, scope and "
             "sasl.oauthbearer.token.endpoint.url"
         ) from None
-    except (OSError, urllib.error.URLError) as error:
+    except OSError as error:
         raise Unreachable(f"{where} cannot be reached: {_why(error, wanted)}") from None
     except (InvalidURL, ValueError):
         # The host is not a valid DNS name, or the URL has characters that a request line cannot contain.
@@ -158,7 +158,6 @@ def _checked(value: object, expires: float | None, principal: str, otherwise: st
 
 
 def _seconds(value: object) -> float | None:
-    """Return a time from JSON, or None if it is not a number or is too large for a float."""
     try:
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     except OverflowError:

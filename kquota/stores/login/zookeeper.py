@@ -116,6 +116,5 @@ def _of(login: Login, where: str) -> Digest:
         )
     if login.name != "DigestLoginModule":
         raise Invalid(f"{where} needs the login module org.apache.zookeeper.server.auth.DigestLoginModule")
-    if missing := [key for key in ("username", "password") if not login.options.get(key)]:
-        raise Invalid(f"{where} has no {' and no '.join(missing)}. Add {' and '.join(missing)}")
-    return Digest(username=login.options["username"], password=login.options["password"])
+    username, password = login.user_and_password(where)
+    return Digest(username=username, password=password)

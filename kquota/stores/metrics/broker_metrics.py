@@ -112,11 +112,9 @@ def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
     )
 
 
+# Cached, because the metrics of thousands of clients have the same name.
 @lru_cache(maxsize=128)
 def _metric(name: str) -> tuple[str, re.Match[str] | None]:
-    """Return the name in lower case, and its match. The match is None if the name is not that of a quota metric. The
-    result is cached, because the metrics of thousands of clients have the same name.
-    """
     return name.lower(), _NAME.search(name.lower())
 
 
@@ -126,7 +124,6 @@ def _label(name: str) -> str:
 
 
 def _packed(kind: str | None, labels: Mapping[str, str]) -> PackedBucket | None:
-    """Return the bucket of a sample, or None for another metric or a sample with neither user nor client-id."""
     labels = {known: value for name, value in labels.items() if (known := _label(name)) in _LABELS}
     kind = kind or labels.get("resource", labels.get("type", "")).lower()
     # Decode the names, because brokers percent-encode the user, and JMX quotes names with special characters.

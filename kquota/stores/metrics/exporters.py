@@ -128,9 +128,7 @@ def _to_parse(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @lru_cache(maxsize=128)
 def _is_wanted(begin: bytes) -> bool:
-    """Return True if lines that begin with `begin` are to be parsed. `begin` is the name of the metric, followed by `{`
-    if the lines have labels.
-    """
+    """`begin` is the name of the metric, followed by `{` if the line has labels."""
     return begin[:1] != b"#" and _WANTED.search(begin) is not None
 
 

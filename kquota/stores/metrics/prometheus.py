@@ -109,7 +109,6 @@ def history(
 def _asked(
     of: PrometheusServer, query: str, parameters: Mapping[str, float]
 ) -> Iterator[tuple[float, list[BrokerMetrics]]]:
-    """Return the metrics of the brokers at each time of a query, the earliest first."""
     url = f"{of.address}/api/v1/{query}?{urlencode({'query': of.selector, **parameters})}"
     try:
         return parsed(b"".join(answers.pieces(url, _MOST_BYTES, _SECONDS)))

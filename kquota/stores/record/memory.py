@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota import bounded, durable
+from kquota.stores.state.runs import make_private
 
 _VERSION: Final = 1
 
@@ -48,9 +49,7 @@ class RecordMemory:
         """
         if remembered == self.recall():
             return
-        folder = self._path.parent
         with suppress(OSError):
-            for each in (folder.parent, folder):  # the folders do not exist before the first run of a host
-                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)  # it does not exist before the first run of a host
             with durable.replacing(self._path, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **asdict(remembered)}).encode())

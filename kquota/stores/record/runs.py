@@ -75,17 +75,14 @@ class RecordedRuns:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id."""
         return self._files.cluster_id
 
     @property
     def me(self) -> Owner:
-        """The identity of this process."""
         return me()
 
     @property
     def shared(self) -> bool:
-        """True if all hosts of the team see these runs."""
         return self._shared.identity is not None
 
     @property
@@ -100,16 +97,10 @@ class RecordedRuns:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The ids of runs that this kquota could not read when it last read the shared record, sorted. The settings of
-        these runs are unknown.
-        """
+        """The ids of the runs that could not be read when the shared record was last read, sorted."""
         return tuple(sorted(self._shared.unreadable))
 
     def every(self) -> tuple[Run, ...]:
-        """Return all runs, including ended ones, oldest first, without those in `unreadable`.
-
-        Raises Refused if a journal cannot be read.
-        """
         return ordered(self._joined(whole=True).runs.values())
 
     def latest(self, run: Run) -> Run:
@@ -130,14 +121,10 @@ class RecordedRuns:
         return PastRuns(runs=ordered(found.runs.values())[::-1], unread=unread)
 
     def unfinished(self) -> tuple[Run, ...]:
-        """Return the open runs, including those of other hosts, oldest first. Raises Refused if a journal cannot be
-        read.
-        """
         return ordered(run for run in self._joined().runs.values() if run.finished is None)
 
     @property
     def late_seconds(self) -> float:
-        """The seconds for which a write of the previous lock holder can still reach a broker, or 0.0 if none can."""
         return self._shared.late_seconds
 
     def writer(self) -> str | None:
@@ -164,11 +151,7 @@ class RecordedRuns:
         return run.owner is not None and runs_here(run.owner)
 
     def begin(self, run: Run) -> None:
-        """Write the first version of a run.
-
-        Raises Busy if a run with this id exists, or another kquota has taken over. Raises Refused if the run cannot be
-        written, or if the record has a version of the run that cannot be read.
-        """
+        """Write the first version of a run. Also raises Refused if the record has a version that cannot be read."""
         if run.id in self._latest:
             raise Busy(f"run {run.id}: another run with this id began within the same second. Try again")
         self._write(run, 1)
@@ -178,7 +161,7 @@ class RecordedRuns:
 
         Also writes the next version if the last one belongs to another record, or if another process wrote the last one
         to the shared record. A version that the other process wrote only to its own journal then cannot become current
-        (see `joined`). Raises Busy if another kquota has taken over, and Refused like `begin`.
+        (see `joined`). Raises the errors of `begin`.
         """
         if run.id not in self._latest:
             self._joined()
@@ -190,9 +173,6 @@ class RecordedRuns:
             self._next(run)
 
     def place(self, run: Run) -> str:
-        """Return the place of the shared record if there is one and this host has no journal of the run. Otherwise
-        return the path of the run's journal.
-        """
         here = self._files.has(run) or not self.shared
         return self._files.place(run) if here else self._shared.place
 

@@ -101,7 +101,7 @@ class Sharing:
 
         Also raises the errors of `topic_setup.describe`.
         """
-        _must_have_both(self)
+        self._must_name_zookeeper()
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):
             # The number of partitions cannot be corrected, because Kafka cannot remove partitions.
@@ -134,10 +134,10 @@ class Sharing:
         raises the errors of `topic_setup.create`, and Incomplete for any error after the creation.
         """
         if wanted.setup is None:
-            return _used(self, wanted)
+            return self._use(wanted)
         topic_setup.create(self.wire, self.topic)
         try:
-            return _used(self, wanted)
+            return self._use(wanted)
         except KquotaError as error:
             created = f". Topic {self.topic} was created. Run the same command again, or delete the topic with "
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
@@ -184,7 +184,7 @@ class Sharing:
         other host. Raises Incomplete if it deleted the topic, but not the marker. Also raises the errors of
         `topic_log.find` and `topic_setup.delete`.
         """
-        _must_have_both(self)
+        self._must_name_zookeeper()
         log = topic_log.find(self.wire, self.topic)
         ended = 0
         if log is not None:
@@ -207,26 +207,33 @@ class Sharing:
             memory.keep(replace(known, topic=None, topic_id=None))
         return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
 
+    def _use(self, wanted: SharingPlan) -> RecordedRuns:
+        log = topic_log.find(self.wire, self.topic)
+        if log is None:
+            raise Refused(f"topic {self.topic} no longer exists. Run the command again")
+        runs = RecordedRuns(self.files, topic_record(log, self.topic, self.files))
+        with runs.hold("record share"):
+            if self.znodes is not None and wanted.marker:
+                # Commands over ZooKeeper use the znodes until the marker exists, and a run may have begun there.
+                with ZnodeLock(self.znodes).hold("record share", take_over=False):
+                    if choose.marker(self.znodes) is None:
+                        _must_have_no_open_runs(self.znodes, self.files.cluster_id)
+                    _mark(self.znodes, self.topic, log.identity)
+            memory = RecordMemory(self.files.folder)
+            memory.keep(replace(memory.recall(), topic=self.topic, topic_id=log.identity))
+        return runs
 
-def _used(at: Sharing, wanted: SharingPlan) -> RecordedRuns:
-    log = topic_log.find(at.wire, at.topic)
-    if log is None:
-        raise Refused(f"topic {at.topic} no longer exists. Run the command again")
-    runs = RecordedRuns(at.files, topic_record(log, at.topic, at.files))
-    with runs.hold("record share"):
-        if at.znodes is not None and wanted.marker:
-            # Commands over ZooKeeper use the znodes until the marker exists, and a run may have begun there meanwhile.
-            with ZnodeLock(at.znodes).hold("record share", take_over=False):
-                if choose.marker(at.znodes) is None:
-                    _must_have_no_open_runs(at.znodes, at.files.cluster_id)
-                _mark(at.znodes, at.topic, log.identity)
-        memory = RecordMemory(at.files.folder)
-        memory.keep(replace(memory.recall(), topic=at.topic, topic_id=log.identity))
-    return runs
+    def _must_name_zookeeper(self) -> None:
+        address = None if self.znodes is not None else choose.zookeeper_of(self.wire)
+        if address is not None:
+            raise Refused(
+                f"this cluster keeps its metadata in ZooKeeper ({address}). Also give ",
+                Parameter("zookeeper"),
+                ", because commands over ZooKeeper find the record through a znode. Nothing was written",
+            )
 
 
 def _ended_runs(topic: str, record: TopicRecord, runs: RecordedRuns) -> int:
-    """Return the number of ended runs in the topic. Raises Refused if a run is open or cannot be read."""
     if still := [*(run.id for run in runs.unfinished()), *runs.unreadable]:
         names = ", ".join(sorted(still))
         raise Refused(
@@ -238,17 +245,6 @@ def _ended_runs(topic: str, record: TopicRecord, runs: RecordedRuns) -> int:
             f" list them. {_UNREADABLE}. Nothing was deleted",
         )
     return sum(run.finished is not None for run in record.runs().values())
-
-
-def _must_have_both(at: Sharing) -> None:
-    """Raise Refused if the cluster has a ZooKeeper and the caller did not name it."""
-    address = None if at.znodes is not None else choose.zookeeper_of(at.wire)
-    if address is not None:
-        raise Refused(
-            f"this cluster keeps its metadata in ZooKeeper ({address}). Also give ",
-            Parameter("zookeeper"),
-            ", because commands over ZooKeeper find the record through a znode. Nothing was written",
-        )
 
 
 def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:

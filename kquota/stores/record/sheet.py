@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kquota import bounded
@@ -54,7 +54,7 @@ class Sheet:
     """A run from the shared record, with its stamp. `parts` are the hashes of the parts that hold its large fields."""
 
     run: Run
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Encoded:
     """A run as it is stored: the sheet, and the parts (gzip) that are not stored yet, by their hash."""
 
     sheet: bytes
-    parts: Mapping[str, bytes] = field(default_factory=dict)
+    parts: Mapping[str, bytes]
 
 
 def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: False, *, whole: bool = True) -> Encoded:

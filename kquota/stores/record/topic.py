@@ -69,7 +69,8 @@ class TopicRecord:
         self._seen = seen
         self._clock = clock
         self._waiting = waiting
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, tuple[int, bytes]] = {}
+        """The offset and the value of each key that the topic has."""
         self._mine: Lock | None = None
         self._sent = 0.0
         self._read_at = float("-inf")
@@ -127,22 +128,18 @@ class TopicRecord:
             self._must_be(self._mine)
         self.unreadable = {}
         found: dict[str, Run] = {}
-        for key, item in self._items.items():
-            if not key.startswith(_RUN) or item.value is None:
+        for key in self._items:
+            if not key.startswith(_RUN):
                 continue
             name = key.removeprefix(_RUN)
             try:
-                found[name] = self._sheet(name, item, whole=whole).run
+                found[name] = self._sheet(name, whole=whole).run
             except Unreadable as error:
                 self.unreadable[name if run_fields.is_run_id(name) else repr(name)[:60]] = str(error)
         return found
 
     def put(self, run: Run) -> None:
-        def known(digest: str) -> bool:
-            item = self._items.get(f"{_PART}{run.id}/{digest}/0")
-            return item is not None and item.value is not None  # a deleted part stays as an item without a value
-
-        encoded = sheet.encode(run, self._cluster_id, known)
+        encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{_PART}{run.id}/{digest}/0" in self._items)
         if len(encoded.sheet) > sheet.LARGEST_SHEET:
             sizes = f"{len(encoded.sheet):,} bytes, at most {sheet.LARGEST_SHEET:,}"
             raise Refused(f"run {run.id} is too large for the record in {self.place} ({sizes}). Split the plan")
@@ -161,13 +158,13 @@ class TopicRecord:
     def flush(self) -> None:
         return None
 
-    def _sheet(self, name: str, item: Item, *, whole: bool) -> Sheet:
-        mark = (item.offset, whole)
+    def _sheet(self, name: str, *, whole: bool) -> Sheet:
+        offset, value = self._items[f"{_RUN}{name}"]
+        mark = (offset, whole)
         if name not in self._sheets or self._sheets[name][0] != mark:
-            assert item.value is not None
             if not run_fields.is_run_id(name):
                 raise Unreadable("its key is not a run id")
-            read = sheet.decode(item.value, name, self._cluster_id, lambda d: self._part(name, d), whole=whole)
+            read = sheet.decode(value, name, self._cluster_id, lambda d: self._part(name, d), whole=whole)
             self._sheets[name] = (mark, read)
         return self._sheets[name][1]
 
@@ -175,9 +172,9 @@ class TopicRecord:
         chunks: list[bytes] = []
         while True:
             item = self._items.get(f"{_PART}{run_id}/{digest}/{len(chunks)}")
-            if item is None or item.value is None:
+            if item is None:
                 return None
-            number, _, chunk = item.value.partition(b"\n")
+            number, _, chunk = item[1].partition(b"\n")
             chunks.append(chunk)
             if number == b"%d" % len(chunks):
                 return b"".join(chunks)
@@ -196,7 +193,6 @@ class TopicRecord:
                 named = key.removeprefix(_PART).rpartition("/")[0]
                 if named not in needed and run_id not in self.unreadable:
                     keys.append(key)
-        keys = [key for key in keys if key in self._items and self._items[key].value is not None]
         if keys:
             self._append([(key, None) for key in keys])
 
@@ -205,7 +201,8 @@ class TopicRecord:
         while True:
             self._read()
             found = self._found(forced=take_over)
-            taken = self._has_unreadable_lock if found is None else not found.released and not found.holder.dead
+            # The holder of a lock that this kquota cannot read may be alive.
+            taken = LOCK in self._items if found is None else not found.released and not found.holder.dead
             if found is not None and taken and not take_over:
                 left = LEASE_SECONDS - self._seen.unchanged(f"{self.identity} {found.mark}")
                 if left > 0:
@@ -282,11 +279,10 @@ class TopicRecord:
         return Busy(f"{self.place}: {who} has taken over the lock. Nothing more is written")
 
     def _found(self, *, forced: bool = False) -> Lock | None:
-        item = self._items.get(LOCK)
-        if item is None or item.value is None:
+        if LOCK not in self._items:
             return None
         try:
-            return lock_of(item.value, self._cluster_id)
+            return lock_of(self._items[LOCK][1], self._cluster_id)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if forced:
                 return None
@@ -294,12 +290,6 @@ class TopicRecord:
                 f"{self.place}: the lock cannot be read ({type(error).__name__}: {error!s:.200}). A newer kquota, a "
                 "kquota for another cluster or another program wrote this lock"
             ) from error
-
-    @property
-    def _has_unreadable_lock(self) -> bool:
-        """True if the topic has a lock that this kquota cannot read. Its holder may be alive."""
-        item = self._items.get(LOCK)
-        return item is not None and item.value is not None and self._found(forced=True) is None
 
     def _read(self) -> None:
         asked = self._clock.seconds()
@@ -315,4 +305,7 @@ class TopicRecord:
     def _keep(self, items: Sequence[Item], asked: float) -> None:
         self._read_at = asked
         for item in items:
-            self._items[item.key] = item
+            if item.value is None:
+                self._items.pop(item.key, None)
+            else:
+                self._items[item.key] = item.offset, item.value

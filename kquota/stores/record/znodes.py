@@ -212,7 +212,7 @@ class ZnodeRecord:
         paths = {name: f"{_RUNS}/{name}" for name in names}
         nodes = self._znodes.read_all([LOCK, _RUNS, *paths.values()])
         # Check the runs first, because their znodes name the process that took over even if it has already ended.
-        writes = [operation for name, path in paths.items() for operation in self._one(name, path, nodes[path])]
+        writes = [write for name, path in paths.items() for write in self._operations_of(name, nodes[path])]
         self._lock.check(nodes[LOCK])
         made = [Create(path=_RUNS, data=b"")] if self._staged and nodes[_RUNS] is None else []
         return [*self._lock.fence, *made, *writes]
@@ -268,9 +268,8 @@ class ZnodeRecord:
                     self._znodes.committed([Delete(path=f"{_PARTS}/{name}/{part}", version=0)])
                 self._znodes.committed([Delete(path=f"{_PARTS}/{name}", version=0)])
 
-    def _one(self, name: str, path: str, node: Node | None) -> list[ZnodeOperation]:
-        """Return the operations of a transaction for one run."""
-        held = self._versions.get(name)
+    def _operations_of(self, name: str, node: Node | None) -> list[ZnodeOperation]:
+        path, held = f"{_RUNS}/{name}", self._versions.get(name)
         if node is None and held is not None:
             raise Busy(f"run {name}: its znode {path} was deleted. Nothing more is written")
         if node is not None and node.version != held:

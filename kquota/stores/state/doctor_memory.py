@@ -14,6 +14,7 @@ from kquota.errors import Parameter, Refused
 from kquota.settings import throttled_lists
 from kquota.settings.resource import Setting
 from kquota.stores.state.checked_values import moment, setting_of
+from kquota.stores.state.runs import make_private
 from kquota.throttle.doctor import Sightings
 
 _VERSION: Final = 2
@@ -26,10 +27,7 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored sightings, or None if the file is missing, damaged, too large or of another version.
-
-        Raises Refused if the file exists but cannot be read.
-        """
+        """Return the stored sightings, or None if the file is missing, damaged, too large or of another version."""
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             if document["version"] != _VERSION:
@@ -53,10 +51,7 @@ class SightingsFile:
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest.
-
-        Creates the folder if it is missing. Raises Refused if the file cannot be written.
-        """
+        """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest."""
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
             key=lambda one: (one[0], one[1]),
@@ -66,7 +61,7 @@ class SightingsFile:
             found = found[: len(found) // 2]
             data = _document(sightings.at, found)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             with durable.replacing(self._path, private=True) as file:
                 file.write(data)
         except OSError as error:

@@ -48,7 +48,7 @@ def listing(paths: Iterable[Path]) -> Listing:
         rolled += [str(path / history.ROLLED)] if batches else []
         for batch in batches:
             held |= _manifested(batch / _MANIFEST)
-        snapshots |= {each: key_of(each) for each in _lying(path)}
+        snapshots |= {each: key_of(each) for each in _snapshots_in(path)}
     return history.listing(rolled, held, snapshots)
 
 
@@ -58,9 +58,9 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
     The newest snapshot of each cluster stays for the function `newest`, which does not read batches. `held` has the
     keys of the compacted snapshots. Raises Invalid if the folder or a snapshot in the folder cannot be read.
     """
-    lying = {path: key_of(path) for path in _lying(directory)}
-    last = {each.cluster: each for each in sorted(lying.values())}
-    return [path for path, each in lying.items() if each in held and each != last[each.cluster]]
+    keys = {path: key_of(path) for path in _snapshots_in(directory)}
+    last = {key.cluster: key for key in sorted(keys.values())}
+    return [path for path, key in keys.items() if key in held and key != last[key.cluster]]
 
 
 def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
@@ -71,10 +71,10 @@ def newest(paths: Iterable[Path]) -> tuple[Path, SnapshotKey]:
     """
     every: dict[Path, SnapshotKey] = {}
     for path in paths:
-        lying = _lying(path) if _is_folder(path) else [path]
-        if not lying:
+        files = _snapshots_in(path) if _is_folder(path) else [path]
+        if not files:
             raise Invalid(f"{path}: the folder contains no snapshot (*.jsonl.gz). ", NextStep.TAKE_SNAPSHOT)
-        every |= {each: key_of(each) for each in lying}
+        every |= {file: key_of(file) for file in files}
     found = history.listing((), (), every)
     if len(clusters := found.clusters()) > 1:
         names = ", ".join(clusters)
@@ -196,8 +196,8 @@ def key_of(path: Path) -> SnapshotKey:
         return history.taken(next(every, b""), str(path))
 
 
-def _lying(directory: Path) -> list[Path]:
-    """Return the complete snapshots in a folder. The names of unfinished ones begin with a dot."""
+def _snapshots_in(directory: Path) -> list[Path]:
+    # The names of unfinished snapshots begin with a dot.
     with looking_at(directory):
         return sorted(p for p in directory.iterdir() if p.name.endswith(_SNAPSHOTS) and not p.name.startswith("."))
 

@@ -15,7 +15,7 @@ from kquota import bounded, durable
 from kquota.errors import Refused
 from kquota.pace.past_moves import ExpectedMove, KeptEstimate, PastMove, PastMoves
 from kquota.stores.state.checked_values import MOMENT, Codec, Fields, same
-from kquota.stores.state.runs import FOLDER_NAME
+from kquota.stores.state.runs import FOLDER_NAME, make_private
 
 _VERSION: Final = 1
 _MOST_ESTIMATES: Final = 50
@@ -60,7 +60,7 @@ class PastMovesFile:
 
     def _write(self, name: str, document: dict[str, Any]) -> None:
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             with durable.replacing(self._folder / name, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **document}, indent=1).encode())
         except OSError as error:

@@ -169,8 +169,7 @@ class RunFiles:
 
     def _make_folder(self) -> None:
         try:
-            for folder in (self.folder.parent, self.folder):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.folder)
             owner = self.folder.stat().st_uid
         except OSError as error:
             raise _unusable(self.folder, "written", error) from error
@@ -233,6 +232,12 @@ class RunFiles:
         if kept is not None and f"{kept.run.id}{_SUFFIX}" != path.name:
             raise Refused(f"{path}: the journal contains another run ({kept.run.id}). Move this file away")
         return kept, whole
+
+
+def make_private(folder: Path) -> None:
+    """Create the folder of a cluster and its parent if they are missing. Only their owner can read them."""
+    for each in (folder.parent, folder):  # mkdir would give its mode only to the last of several new folders
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _grow(path: Path, whole: int, data: bytes) -> None:

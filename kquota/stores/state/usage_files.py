@@ -63,7 +63,6 @@ def _days(directory: Path) -> list[Path]:
 
 
 def _snapshots_of(day: Path) -> list[Path]:
-    """Return the usage snapshots of a day, sorted. Raises Invalid if the folder cannot be read."""
     # A glob would return nothing for a folder that cannot be read.
     with looking_at(day):
         return sorted(path for path in day.iterdir() if path.name.endswith(_SUFFIX))

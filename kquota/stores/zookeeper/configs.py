@@ -58,17 +58,18 @@ class ZooKeeperConfigs:
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the configs, including those of dead brokers. The value of a password is None.
 
-        Missing topics are left out. A resource whose znode is not a config that Kafka wrote is also left out, with a
-        note. If this resource is the only one in `resources`, the method raises Refused instead.
+        A resource whose znode is not a config that Kafka wrote is left out, with a note. If it is the only one in
+        `resources`, the method raises Refused instead.
         """
-        nodes = self._znodes.read_all(f"/config/{entity_path(resource)}" for resource in resources)
-        missing = self._missing([r for r in resources if nodes[f"/config/{entity_path(r)}"] is None])
+        paths = {resource: f"/config/{entity_path(resource)}" for resource in resources}
+        nodes = self._znodes.read_all(paths.values())
+        missing = self._missing([resource for resource, path in paths.items() if nodes[path] is None])
         found: dict[Resource, tuple[Entry, ...]] = {}
-        for resource in resources:
+        for resource, path in paths.items():
             if resource in missing:
                 continue
             try:
-                found[resource] = self._entries(resource, nodes[f"/config/{entity_path(resource)}"])
+                found[resource] = self._entries(resource, nodes[path])
             except Refused as error:
                 if len(resources) == 1:
                     raise
@@ -78,10 +79,8 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
-        Raises Refused for a missing topic, for a config that Kafka did not write, and for a user without access. Raises
-        Invalid for an invalid value, because no broker checks a value that is written to ZooKeeper. Raises Conflict if
-        other clients keep writing first, and Unreachable if the session was lost. Raises Busy if another kquota has
-        taken over the lock.
+        Raises Refused also for a missing topic and for a config that Kafka did not write, and Busy if another kquota
+        has taken over the lock.
         """
         for change in changes:
             must_be_sound(change)

@@ -89,16 +89,12 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Return the values, including those of dead brokers. Raises Refused for a config that Kafka did not write, and
-        for a value that is not a string.
-        """
+        """Raise Refused also for a config that Kafka did not write, and for a value that is not a string."""
         configs = self._configs({entity_path(setting.resource) for setting in settings})
         return {setting: _value(setting, configs[entity_path(setting.resource)]) for setting in settings}
 
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
-        """Raise Unreachable, because a ZooKeeper cluster has no KRaft controllers. Here, `change` also writes the
-        settings of dead brokers.
-        """
+        """Raise Unreachable. Over ZooKeeper, `change` also writes the settings of dead brokers."""
         raise Unreachable(
             f"{next(iter(values), 'no setting')}: a ZooKeeper cluster has no KRaft controllers to write it"
         )
@@ -106,9 +102,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
         """Write the changes in one transaction, or in several if they are too large for ZooKeeper.
 
-        If a transaction fails, all its changes have the same error, and kquota continues with the next transaction. If
-        the session was lost, this error is Unknown. kquota skips a change whose `after` equals its `before`, because
-        every reader already sees the value that the last transaction wrote.
+        If a transaction fails, kquota continues with the next one. If the session was lost, the error is Unknown.
+        kquota skips a change whose `after` equals its `before`, because every reader already sees this value.
         """
         changes = [change for change in changes if change.after != change.before]
         missing = frozenset(self._missing([change.setting.resource for change in changes]))
@@ -273,19 +268,14 @@ class ZooKeeperMoves(ZooKeeperConfigs):
             )
         return found
 
-    def _nonexistent(self, targets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+    def _nonexistent(self, targets: Collection[TopicPartition]) -> dict[TopicPartition, str]:
         """Return an error for each partition that does not exist, because the controller ignores its move without an
         error.
         """
-        names = list(targets)
-        nodes = self._znodes.read_all({f"{EVERY_TOPIC}/{name.topic}" for name in names})
-        there = {
-            topic: topic_in(nodes[path], path).replicas
-            for topic in {name.topic for name in names}
-            if nodes[path := f"{EVERY_TOPIC}/{topic}"] is not None
-        }
-        words = "The partition does not exist."
-        return {name: words for name in names if name.partition not in there.get(name.topic, {})}
+        paths = {name.topic: f"{EVERY_TOPIC}/{name.topic}" for name in targets}
+        nodes = self._znodes.read_all(paths.values())
+        there = {topic: topic_in(nodes[path], path).replicas for topic, path in paths.items()}
+        return {name: "The partition does not exist." for name in targets if name.partition not in there[name.topic]}
 
 
 def _batches(changes: Iterable[Change]) -> list[dict[str, list[Change]]]:

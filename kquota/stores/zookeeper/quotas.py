@@ -12,7 +12,7 @@ from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import quotas_of
-from kquota.stores.zookeeper.topics import cluster_id
+from kquota.stores.zookeeper.topics import cluster_id, plain_id
 from kquota.stores.zookeeper.znode import LIVE_BROKERS, NOTIFICATIONS, Node, config_in, decoded, encoded, json_in
 from kquota.stores.zookeeper.znodes import ConfigEdit, Znodes
 from kquota.terms import CLIENTS, DEFAULT, ENTITY_TYPES, IPS, USERS, WIRE_DEFAULT, BrokerId
@@ -76,11 +76,9 @@ class ZooKeeperQuotas:
         """Raise nothing, because every release reads credentials from ZooKeeper."""
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
-        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read. Returns
-        the mechanisms to delete that were not set.
+        """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read.
 
-        Raises Conflict if other clients keep writing first. Raises Refused for a config that Kafka did not write and
-        for a user without access, and Unreachable if the session was lost.
+        Raises Refused also for a config that Kafka did not write.
         """
         absent: tuple[str, ...] = ()
 
@@ -101,9 +99,9 @@ class ZooKeeperQuotas:
         return (2, 7) if nodes and all(_registered(node) >= _SINCE_2_7 for node in nodes.values()) else None
 
     def brokers(self) -> frozenset[BrokerId]:
-        """Return the live brokers. A registration whose name is not a number is left out."""
+        """Return the live brokers. A znode whose name is not a broker id is left out."""
         names = self._znodes.children(LIVE_BROKERS)
-        return frozenset(BrokerId(int(name)) for name in names if name.isascii() and name.isdigit())
+        return frozenset(BrokerId(int(name)) for name in names if plain_id(name))
 
     def cluster_id(self) -> str:
         return cluster_id(self._znodes)
@@ -114,7 +112,6 @@ class ZooKeeperQuotas:
     def _configs(
         self, paths: Mapping[Entity, str], nodes: Mapping[str, Node | None]
     ) -> Mapping[Entity, Mapping[str, str]]:
-        """Return the config of each entity. An entity whose znode cannot be read is left out, with a note."""
         configs = {}
         for entity, path in paths.items():
             try:

@@ -10,7 +10,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from kazoo import exceptions as kazoo_errors
@@ -43,10 +42,10 @@ from kquota.stores.zookeeper.znode import (
 )
 
 CONNECT_SECONDS: Final = 10.0
-MERGE_ATTEMPTS: Final = 20
-SHORTEST_PAUSE: Final = 0.002
+_MERGE_ATTEMPTS: Final = 20
+_SHORTEST_PAUSE: Final = 0.002
+_LONGEST_PAUSE: Final = 0.2
 _CLUSTER_ID: Final = "/cluster/id"
-LONGEST_PAUSE: Final = 0.2
 _CONFLICTS: Final = (
     kazoo_errors.BadVersionError,
     kazoo_errors.NodeExistsError,
@@ -99,9 +98,7 @@ class Znodes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -152,7 +149,7 @@ class Znodes:
         bytes, for a config that Kafka did not write, and for a user without access. Raises Unreachable if the session
         was lost. Also raises the errors of the functions in `edits` and of `also`.
         """
-        for attempt in range(MERGE_ATTEMPTS):
+        for attempt in range(_MERGE_ATTEMPTS):
             writes = self._writes(edits, known if attempt == 0 else None)
             if not writes:
                 return
@@ -163,10 +160,10 @@ class Znodes:
                 self.commit([*also(), *writes])
                 return
             # Without a random pause, the slower of two writers can lose every time.
-            time.sleep(random.uniform(0, min(LONGEST_PAUSE, SHORTEST_PAUSE * 2**attempt)))
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt)))
         raise Conflict(
             f"ZooKeeper at {self._connect}: other clients changed {', '.join(edits)} "
-            f"during each of {MERGE_ATTEMPTS} attempts. Run the same command again"
+            f"during each of {_MERGE_ATTEMPTS} attempts. Run the same command again"
         )
 
     def committed(self, operations: Sequence[ZnodeOperation]) -> bool:
@@ -213,7 +210,6 @@ class Znodes:
             raise Conflict(f"ZooKeeper at {self._connect} rolled back a transaction without giving a reason. Try again")
 
     def _writes(self, edits: Mapping[str, ConfigEdit], known: Mapping[str, Node] | None) -> list[ZnodeOperation]:
-        """Return the operations that write each changed entity and notify the brokers."""
         own = [f"/config/{entity_path}" for entity_path in edits]
         parents = {parent for entity_path in edits for parent in parents_of(entity_path)}
         found = self.read_all([*own, *parents]) if known is None else {p: known.get(p) for p in (*own, *parents)}
@@ -339,7 +335,8 @@ class Znodes:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, kazoo_errors.NoAuthError):
             login = f"{self.names.zk_sasl_config_file} or {self.names.zk_tls_config_file}"
-            hint = ". Log in as a user with access" if self._access.logs_in else f". Log in with {login}"
+            has_login = self._access.tls is not None or self._access.digest is not None
+            hint = ". Log in as a user with access" if has_login else f". Log in with {login}"
             why = "this client has no access (NoAuth). Nothing was written"
             return Refused(f"ZooKeeper at {self._connect}: {why}{hint}")
         if isinstance(error, kazoo_errors.AuthFailedError):
