@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +38,8 @@ a finding.
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C."""
+NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The error numbers of a file system that cannot store the output."""
 
 
 COMMANDS: Final[Mapping[NextStep, str]] = {
@@ -157,6 +161,11 @@ def say(line: str, *, needed: bool = False) -> None:
     if _quiet[0] and not needed and not line.startswith(_NEEDED):
         return
     print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
+
+
+def drop_stdout() -> None:
+    """Discard the rest of stdout, so that Python's final flush does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import shutil
@@ -14,7 +13,7 @@ import typer
 
 from kquota import __version__
 from kquota.cli import app_of, suggestion
-from kquota.cli.contract import DONE, FAILED, INTERRUPTED, complain, exit_code, say, worded
+from kquota.cli.contract import DONE, FAILED, INTERRUPTED, NOT_WRITTEN, complain, drop_stdout, exit_code, say, worded
 from kquota.cli.help import SUMMARIES, Group
 from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError, NextStep
@@ -22,8 +21,6 @@ from kquota.errors import KquotaError, NextStep
 WIDEST: Final = 80
 # Without a terminal, the width is fixed, because a script must always read the same help.
 WIDTH: Final = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout and sys.stdout.isatty() else WIDEST
-
-_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 EPILOG: Final = """Exit codes: 0 done, 1 failed or refused, 2 wrong usage or input, 8 not finished (a move is still
 running, a change is pending, or a throttle is still set) or a check has a finding, 75 try again later, 130
@@ -152,7 +149,7 @@ def _explained(error: Exception) -> int | None:
     """Report an expected error and return the exit code, or return None if Python must print the traceback."""
     match error:
         case BrokenPipeError():  # the reader closed the pipe (`| head`)
-            _drop_stdout()
+            drop_stdout()
             return FAILED
         case typer.TyperException():
             message = error.format_message()
@@ -164,9 +161,9 @@ def _explained(error: Exception) -> int | None:
             return error.exit_code
         case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets this variable
             return None
-        case OSError(errno=number, strerror=reason) if number in _NOT_WRITTEN:
+        case OSError(errno=number, strerror=reason) if number in NOT_WRITTEN:
             complain(f"stdout or a file cannot be written: {reason}")
-            _drop_stdout()
+            drop_stdout()
             return FAILED
         case MemoryError():
             record = "not enough memory. If this command started or continued a run, the run is recorded. See it with "
@@ -176,8 +173,3 @@ def _explained(error: Exception) -> int | None:
             complain(worded(error))
             return exit_code(error)
     return None
-
-
-def _drop_stdout() -> None:
-    """Discard the rest of stdout, so that Python's final flush does not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

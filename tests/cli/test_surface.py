@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -186,6 +187,31 @@ def test_a_full_disk_prints_one_line_and_exits_1() -> None:
         1,
         "kquota: error: stdout or a file cannot be written: No space left on device\n",
     )
+
+
+SIMULATED = ("quota", "simulate", "--producer-byte-rate", "1MB/s", "--load", "2MB/s")
+
+
+def test_a_command_whose_output_cannot_be_stored_tells_its_own_exit_code() -> None:
+    """For example a quota that is set although the file of stdout is incomplete."""
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kquota", *SIMULATED], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "kquota: error: stdout cannot be written: No space left on device. The command itself ended with exit code 0\n",
+    )
+
+
+def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kquota", *SIMULATED], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_a_closed_pipe_prints_no_traceback() -> None:

@@ -67,12 +67,18 @@ def share(options: ShareOptions) -> RecordShared:
             f"commands with --bootstrap-server use topic {at.topic} only if --record, KQUOTA_RECORD or config.toml "
             "names it. Set one of these on every host"
         )
+    # A run that began before the record exists is known only to its own host.
+    others = (
+        "each other host adds its open runs with its next command that writes. Until then, `throttle doctor --fix` "
+        f"on this host removes their throttles. Now run {suggested('record share')} on every host"
+    )
+    notes = (used, others) if wanted.setup is not None else (used,)
     return RecordShared(
         dry_run=options.dry_run,
         topic=at.topic,
         create=wanted.setup,
         marker=wanted.marker,
-        closing_notes=() if options.dry_run else (used,),
+        closing_notes=() if options.dry_run else notes,
     )
 
 

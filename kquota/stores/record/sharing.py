@@ -135,7 +135,9 @@ class Sharing:
         """
         if wanted.setup is None:
             return self._use(wanted)
-        topic_setup.create(self.wire, self.topic)
+        # If this host cannot write its journals, no topic is created, because all other hosts would use it at once.
+        with self.files.hold("record share"):
+            topic_setup.create(self.wire, self.topic)
         try:
             return self._use(wanted)
         except KquotaError as error:

@@ -134,6 +134,17 @@ def test_no_record_over_zookeeper_does_not_read_the_marker(site: Site) -> None:
     assert (type(found), warnings) == (Unshared, [])
 
 
+def test_share_creates_no_topic_if_this_host_cannot_write(site: Site) -> None:
+    """Otherwise, all other hosts would use the record, without the open runs of this host."""
+    site.topics.clear()
+    folder = site.files("one").folder
+    folder.mkdir(parents=True)
+    (folder / "lock").mkdir()
+    with pytest.raises(Refused, match="lock: cannot be written"):
+        site.share("one")
+    assert site.topics == {}
+
+
 def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None:
     other = RecordedRuns(site.files("one"), site.record("one"))
     with other.hold("move run"), pytest.raises(Busy, match="holds the lock of this cluster"):
