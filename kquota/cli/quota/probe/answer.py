@@ -231,7 +231,6 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """Yield other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, JsonObject, each, hidden, key
+from kquota.cli.output import Answer, JsonObject, hidden, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
@@ -56,6 +56,17 @@ class LimitPlanned(Answer):
         raise Invalid("--find-limit --dry-run prints only text. Leave out --output")
 
 
+def _document(limit: Limit) -> JsonObject:
+    return {
+        "suggested": limit.suggested,
+        "tenants": limit.tenants,
+        "overcommit": limit.overcommit,
+        "suggested_per_tenant": limit.suggested_per_tenant,
+        "held": list(map(_held, limit.held)),
+        "steps": list(map(_step, limit.steps)),
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
     """The rates that a controller sustained, and the suggested rate. All rates are in mutations per second."""
@@ -63,18 +74,7 @@ class LimitFound(Answer):
     INDENT = 2
     ASCII = True
 
-    suggested: float | None
-    """The rate for all clients together, or None without a suggestion."""
-    tenants: int
-    """The number of tenants among which the rate is divided."""
-    overcommit: float
-    """The factor by which each tenant's rate is multiplied."""
-    suggested_per_tenant: float | None
-    """The rate for each tenant, or None without a suggestion."""
-    held: tuple[Held, ...] = key(form=each(_held))
-    """The highest sustained rate for each size of topics."""
-    steps: tuple[Step, ...] = key(form=each(_step))
-    limit: Limit = hidden()
+    limit: Limit = spread(_document)
 
     def text(self) -> Iterator[str]:
         """Yield lines of at most 80 columns, except for a suggested command, which stays on one line."""
@@ -83,16 +83,7 @@ class LimitFound(Answer):
 
 def found(limit: Limit) -> LimitFound:
     """Return the answer. The exit code is 0 with a suggestion, and 8 without one."""
-    return LimitFound(
-        suggested=limit.suggested,
-        tenants=limit.tenants,
-        overcommit=limit.overcommit,
-        suggested_per_tenant=limit.suggested_per_tenant,
-        held=limit.held,
-        steps=limit.steps,
-        limit=limit,
-        code=NOT_YET if limit.suggested is None else DONE,
-    )
+    return LimitFound(limit=limit, code=NOT_YET if limit.suggested is None else DONE)
 
 
 def plan(wanted: Ladder) -> str:
