@@ -222,7 +222,8 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
 def _answered(
     given: SimulateOptions, held: Quotas, trace: TraceFiles, bad: Bad, where: Engine, scratch: Path
 ) -> list[Answered]:
-    if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
+    asks_for_spark = where.master is not None or where.remote is not None or bool(given.spark.conf)
+    if not asks_for_spark and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
     with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
         # Imported here, because a small trace does not need PySpark.
@@ -231,7 +232,3 @@ def _answered(
 
         reader = Reader(spark=spark, scratch=scratch, uploads=not where.local)
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
-
-
-def _asks_for_spark(where: Engine, given: SimulateOptions) -> bool:
-    return where.master is not None or where.remote is not None or bool(given.spark.conf)
