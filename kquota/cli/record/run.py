@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import confirmation, world
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.output import Answer, JsonObject, hidden, key
+from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.record.command import ShareOptions, StatusOptions, UnshareOptions
 from kquota.cli.suggestion import suggested
 from kquota.measure import counted
@@ -158,26 +158,20 @@ class RecordUnshared(Answer):
 
     dry_run: bool
     topic: str
-    deleted: bool
-    """True if kquota deleted the topic."""
-    marker: bool
-    """True if kquota deleted the znode that names the topic."""
-    forgotten: bool = hidden()
-    """True if kquota removed the name of the topic from the state folder of this host."""
-    ended_runs: int = hidden()
-    """The number of ended runs in the topic."""
+    removal: Removal = spread(lambda removal: {"deleted": removal.topic, "marker": removal.marker})
 
     def text(self) -> Iterator[str]:
         deletes, removes = ("would delete", "would remove") if self.dry_run else ("deleted", "removed")
-        if self.deleted:
-            yield f"{deletes} topic {self.topic} with {counted(self.ended_runs, 'ended run')}"
-        elif self.marker or self.forgotten:
+        removal = self.removal
+        if removal.topic:
+            yield f"{deletes} topic {self.topic} with {counted(removal.ended_runs, 'ended run')}"
+        elif removal.marker or removal.memory:
             yield f"topic {self.topic} does not exist"
         else:
             yield f"topic {self.topic} does not exist. Nothing {'would be' if self.dry_run else 'was'} deleted"
-        if self.marker:
+        if removal.marker:
             yield f"{deletes} znode /kquota/record, which names the topic of the record"
-        if self.forgotten and not self.deleted:
+        if removal.memory and not removal.topic:
             yield f"{removes} the name of the topic from the state folder of this host"
 
 
@@ -214,11 +208,4 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
             confirmation.must_agree(question)
         if not options.dry_run:
             removal = at.unshare()
-    return RecordUnshared(
-        dry_run=options.dry_run,
-        topic=at.topic,
-        deleted=removal.topic,
-        marker=removal.marker,
-        forgotten=removal.memory,
-        ended_runs=removal.ended_runs,
-    )
+    return RecordUnshared(dry_run=options.dry_run, topic=at.topic, removal=removal)

@@ -166,9 +166,7 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Return all topics or, with --topic-id, only the topic with this id. Without --if-exists, raises Refused for an
-    unknown id. Kafka's tool shows all topics instead.
-    """
+    """Unless --if-exists is given, raises Refused for an unknown --topic-id. Kafka's tool shows all topics instead."""
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]

@@ -153,8 +153,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return ` with ` and the option that the operator must add to repeat the command, or an empty text if there is
-    none. Without the option, kquota refuses the repeated command because of the topics that this command created or
+    """Without this option, kquota refuses the repeated command because of the topics that this command created or
     deleted.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
