@@ -56,20 +56,20 @@ def share(options: ShareOptions) -> RecordShared:
     writes to the record. Raises Incomplete if kquota created the topic but cannot use the topic. Raises Unreachable if
     the cluster does not answer.
     """
-    with world.record(options.connection, options.state_dir) as at:
-        wanted = at.plan()
+    with world.record(options.connection, options.state_dir) as record:
+        wanted = record.plan()
         if not options.dry_run:
-            at.share(wanted)
-    if at.has_default_name:
-        used = f"every kquota that can read topic {at.topic} now records its runs there"
+            record.share(wanted)
+    if record.has_default_name:
+        used = f"every kquota that can read topic {record.topic} now records its runs there"
     else:
         used = (
-            f"commands with --bootstrap-server use topic {at.topic} only if --record, KQUOTA_RECORD or config.toml "
+            f"commands with --bootstrap-server use topic {record.topic} only if --record, KQUOTA_RECORD or config.toml "
             "names it. Set one of these on every host"
         )
     return RecordShared(
         dry_run=options.dry_run,
-        topic=at.topic,
+        topic=record.topic,
         create=wanted.setup,
         marker=wanted.marker,
         closing_notes=() if options.dry_run else (used,),
@@ -132,8 +132,8 @@ def status(options: StatusOptions) -> RecordStatus:
     Raises Invalid for --record none, Forbidden if this user is not allowed to see the topic, and Unreachable if the
     cluster does not answer.
     """
-    with world.record(options.connection, options.state_dir) as at:
-        return answer(at.topic, at.condition())
+    with world.record(options.connection, options.state_dir) as record:
+        return answer(record.topic, record.condition())
 
 
 def answer(topic: str, found: Condition | None) -> RecordStatus:
@@ -200,12 +200,12 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
-    with world.record(options.connection, options.state_dir) as at:
-        removal = at.unshare(dry_run=True)
+    with world.record(options.connection, options.state_dir) as record:
+        removal = record.unshare(dry_run=True)
         if asks and (removal.topic or removal.marker or removal.memory):
-            line, question = _asked(at.topic, removal)
+            line, question = _asked(record.topic, removal)
             say(line)
             confirmation.must_agree(question)
         if not options.dry_run:
-            removal = at.unshare()
-    return RecordUnshared(dry_run=options.dry_run, topic=at.topic, removal=removal)
+            removal = record.unshare()
+    return RecordUnshared(dry_run=options.dry_run, topic=record.topic, removal=removal)

@@ -81,7 +81,7 @@ class LimitFound(Answer):
         return _lines(self.limit)
 
 
-def found(limit: Limit) -> LimitFound:
+def answer(limit: Limit) -> LimitFound:
     """Return the answer. The exit code is 0 with a suggestion, and 8 without one."""
     return LimitFound(limit=limit, code=NOT_YET if limit.suggested is None else DONE)
 
