@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
-from kquota.cli.engine_options import engine
+from kquota.cli.engine_options import engine, spark_reader
 from kquota.cli.formats import document
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs.command import LogDirsOptions
 from kquota.cli.output import Answer, JsonObject, Lines, each, key
-from kquota.cli.progress import stages
 from kquota.errors import Invalid, NextStep, Refused
 from kquota.measure import counted
 from kquota.sizes.history import Listing
@@ -24,7 +23,6 @@ from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden
 from kquota.spark import files
 from kquota.spark.engine import Engine
-from kquota.spark.session import session
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
@@ -181,11 +179,10 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     with local_files.workspace() as scratch:
         laid = files.laid_out(found.waiting, scratch / "history", ".jsonl")
         try:
-            with stages() as on_stage, session(scratch, laid, say, engine=engine, on_stage=on_stage) as spark:
+            with spark_reader(scratch, laid, engine) as reader:
                 from kquota.spark.compact import tables
-                from kquota.spark.reader import Reader
 
-                rows = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
+                rows = tables(reader, laid, found, batch.unfinished)
         except Refused:
             # Look for the damaged file here, because Spark does not report which file is damaged.
             local_files.check_snapshots(found.waiting)

@@ -8,11 +8,10 @@ from typing import Final
 
 from kquota.cli import local_files
 from kquota.cli.contract import say
-from kquota.cli.engine_options import engine
+from kquota.cli.engine_options import engine, spark_reader
 from kquota.cli.list_options import topics_in
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer
-from kquota.cli.progress import stages
 from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, Traced, client_name, deployed
 from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
@@ -28,7 +27,6 @@ from kquota.simulate.load import Admission, Manner, Quotas, Request
 from kquota.simulate.trace import Answered
 from kquota.spark import trace_files
 from kquota.spark.engine import Engine
-from kquota.spark.session import session
 from kquota.spark.trace_files import Bad, TraceFiles
 from kquota.terms import SAMPLES
 
@@ -225,10 +223,8 @@ def _answered(
     asks_for_spark = where.master is not None or where.remote is not None or bool(given.spark.conf)
     if not asks_for_spark and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
-    with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
+    with spark_reader(scratch, trace.files, where) as reader:
         # Imported here, because a small trace does not need PySpark.
-        from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=not where.local)
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
