@@ -15,7 +15,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say, worded
 from kquota.cli.output import Answer, hidden
 from kquota.cli.progress import lasting
 from kquota.cli.quota.probe import client_command, limit
-from kquota.cli.quota.probe.answer import planned, probed
+from kquota.cli.quota.probe.answer import LoadPlanned, probed
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
 from kquota.cli.quota.probe.options import asked
@@ -89,7 +89,7 @@ def run(options: ProbeOptions) -> Answer:
             most_bytes=wanted.most_bytes,
         )
         if options.dry_run:
-            return planned(load, explained)
+            return LoadPlanned(probe=(load, explained))
         _remove_older(stage)
     made = Made()
     found = probed(load, explained, _readings(logins, client_id, load, made))

@@ -34,7 +34,7 @@ class Cleared(Answer):
     """The settings that were restored, or removed with `--all`."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
     """The settings that could not be restored or removed yet, with the reasons."""
-    cleared_brokers: tuple[BrokerId, ...] = ()
+    cleared_brokers: tuple[BrokerId, ...]
     """The brokers whose rates were unknown until `--all` removed the rates."""
 
     def text(self) -> Iterator[str]:

@@ -93,19 +93,19 @@ class Examination(Answer):
     found: tuple[Finding, ...] = hidden()
     findings: Sequence[JsonObject]
     """The JSON of `found`."""
-    planned: tuple[Change, ...] = ()
+    planned: tuple[Change, ...]
     """The changes that `--fix` would make. Only a dry run has them."""
-    fixed: tuple[Change, ...] = ()
+    fixed: tuple[Change, ...]
     """The changes that `--fix` made."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
     """The settings that `--fix` could not remove, with the reasons."""
-    unread_brokers: tuple[int, ...] | None = ()
+    unread_brokers: tuple[int, ...] | None
     """The brokers whose rates are unknown. None if it is unknown which brokers are dead."""
-    cleared_brokers: tuple[int, ...] = ()
+    cleared_brokers: tuple[int, ...]
     """The dead brokers whose rates were unknown until `--fix` removed the rates."""
-    unread_topics: tuple[str, ...] = ()
+    unread_topics: tuple[str, ...]
     """The topics whose lists are unknown, because they could not be read."""
-    hidden_topics: tuple[str, ...] = ()
+    hidden_topics: tuple[str, ...]
     """The topics whose lists are unknown, because Kafka hides the topics from this user."""
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
