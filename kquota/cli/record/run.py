@@ -14,7 +14,7 @@ from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
-    from kquota.cli.world import Condition, Removal
+    from kquota.cli.world import Condition, Removal, SharingPlan
     from kquota.mutation.topic import Creation
 
 
@@ -32,19 +32,17 @@ class RecordShared(Answer):
 
     dry_run: bool
     topic: str
-    create: Creation | None = key(form=_created)
-    """The setup of the topic that kquota created, or None if the topic already existed."""
-    marker: bool
-    """True if kquota also wrote the znode that names the topic."""
+    plan: SharingPlan = spread(lambda plan: {"create": _created(plan.setup), "marker": plan.marker})
 
     def text(self) -> Iterator[str]:
-        if self.create is None:
+        setup = self.plan.setup
+        if setup is None:
             yield f"topic {self.topic} exists and can hold the record"
         else:
             yield f"{'would create' if self.dry_run else 'created'} topic {self.topic}"
-            yield f"  partitions {self.create.partitions}, replicas {self.create.replication_factor}"
-            yield from (f"  {name}={value}" for name, value in self.create.configs.items())
-        if self.marker:
+            yield f"  partitions {setup.partitions}, replicas {setup.replication_factor}"
+            yield from (f"  {name}={value}" for name, value in setup.configs.items())
+        if self.plan.marker:
             yield f"{'would write' if self.dry_run else 'wrote'} znode /kquota/record, which names the topic"
 
 
@@ -57,9 +55,9 @@ def share(options: ShareOptions) -> RecordShared:
     the cluster does not answer.
     """
     with world.record(options.connection, options.state_dir) as record:
-        wanted = record.plan()
+        plan = record.plan()
         if not options.dry_run:
-            record.share(wanted)
+            record.share(plan)
     if record.has_default_name:
         used = f"every kquota that can read topic {record.topic} now records its runs there"
     else:
@@ -70,8 +68,7 @@ def share(options: ShareOptions) -> RecordShared:
     return RecordShared(
         dry_run=options.dry_run,
         topic=record.topic,
-        create=wanted.setup,
-        marker=wanted.marker,
+        plan=plan,
         closing_notes=() if options.dry_run else (used,),
     )
 

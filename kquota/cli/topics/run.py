@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from kquota.cli import actions, clock, world
@@ -90,7 +90,9 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
         if options.dry_run:
             yield planned(todo, unchanged, asked)
             return
-        doing = work(todo, _already(options))
+        # As in Kafka's tool, these errors count as success, because another client may have made the same change.
+        already = (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
+        doing = work(todo, already)
         try:
             outcomes = _done(cluster, doing, options, seconds)
         except KeyboardInterrupt:
@@ -99,13 +101,6 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
             raise
     closing, code = tuple(complaints(outcomes, options)), exit_code(outcomes)
     yield changed(outcomes, unchanged, options, asked, closing_notes=closing, code=code)
-
-
-def _already(options: TopicsOptions) -> Collection[int]:
-    """Return the error codes that count as success, as in Kafka's tool, because another client may already have made
-    the same change.
-    """
-    return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
 
 
 def _done(cluster: Cluster, doing: MutationWork, options: TopicsOptions, seconds: float | None) -> list[TopicOutcome]:
