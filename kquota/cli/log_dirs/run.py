@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from kquota.cli.local_files import HistoryBatch
 
 
-def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
-    return [
+def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
+    broker, log_dirs = found
+    shown = [
         {
             "partitions": [
                 {
@@ -44,13 +45,9 @@ def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
             "error": log_dir.error,
             "logDir": log_dir.path,
         }
-        for log_dir in sorted(found, key=lambda each: each.path)
+        for log_dir in sorted(log_dirs, key=lambda each: each.path)
     ]
-
-
-def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
-    broker, log_dirs = found
-    return {"broker": broker, "logDirs": _log_dirs(log_dirs)}
+    return {"broker": broker, "logDirs": shown}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

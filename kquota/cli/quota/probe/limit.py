@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET
@@ -78,7 +78,21 @@ class LimitFound(Answer):
 
     def text(self) -> Iterator[str]:
         """Yield lines of at most 80 columns, except for a suggested command, which stays on one line."""
-        return _lines(self.limit)
+        found = self.limit
+        rows: dict[tuple[int, float], list[str]] = {}
+        for step in found.steps:
+            row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
+            row += [_ms(step.latency), _ms(step.lag)]
+        heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
+        yield from aligned(list(rows.values()), heads)
+        yield ""
+        yield "Each operation has two columns: the 95th percentile of its response times, and"
+        yield "`seen`, the time until all brokers showed the last result."
+        yield ""
+        for one in found.held:
+            yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")
+        yield ""
+        yield from _advice(found)
 
 
 def answer(limit: Limit) -> LimitFound:
@@ -95,23 +109,6 @@ def plan(wanted: Ladder) -> str:
     )
 
 
-def _lines(found: Limit) -> Iterator[str]:
-    rows: dict[tuple[int, float], list[str]] = {}
-    for step in found.steps:
-        row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
-        row += [_ms(step.latency), _ms(step.lag)]
-    heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
-    yield from aligned(list(rows.values()), heads)
-    yield ""
-    yield "Each operation has two columns: the 95th percentile of its response times, and"
-    yield "`seen`, the time until all brokers showed the last result."
-    yield ""
-    for one in found.held:
-        yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")
-    yield ""
-    yield from _advice(found, found.held)
-
-
 def sized(size: int) -> str:
     """Return the words for topics with `size` partitions, for example `topics with 8 partitions`."""
     return f"topics with {size} partitions" if size > 1 else "topics with one partition"
@@ -124,8 +121,8 @@ def _sustained(one: Held) -> str:
     return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
 
 
-def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
-    rate, each = found.suggested, found.suggested_per_tenant
+def _advice(found: Limit) -> Iterator[str]:
+    rate, each, held = found.suggested, found.suggested_per_tenant, found.held
     if rate is None or each is None:
         words = "No suggestion: this controller is busy or slow. Check it before you set a quota."
         yield from wrapped("", words, indent="")

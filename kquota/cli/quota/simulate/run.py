@@ -64,7 +64,12 @@ def run(options: SimulateOptions) -> Answer:
         # A steady load has no mutations.
         keys = [key for key in LIMITS if options.trace is not None or QUOTA_KEYS[key].model is not Model.BUCKET]
         raise Invalid(f"no quota is given. Give {listed(map(option_name, keys), 'or')}")
-    return _streamed(options, held) if options.trace is None else _traced(options, held)
+    if options.trace is not None:
+        return _traced(options, held)
+    found = flow(_steady(options, held), held, closed_loop=options.closed_loop)
+    if found.unfinished:
+        raise Invalid(UNFINISHED)
+    return Streamed(held=held, flow=found, bytes_curve=found.bytes_curve)
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
@@ -148,13 +153,6 @@ def _items(given: SimulateOptions) -> Sequence[int]:
             raise Invalid(f"--from-file {given.from_file}: topic {topic} is listed twice. Keep one of its lines")
         found[topic] = partitions or each
     return list(found.values())
-
-
-def _streamed(given: SimulateOptions, held: Quotas) -> Answer:
-    found = flow(_steady(given, held), held, closed_loop=given.closed_loop)
-    if found.unfinished:
-        raise Invalid(UNFINISHED)
-    return Streamed(held=held, flow=found, bytes_curve=found.bytes_curve)
 
 
 def _steady(given: SimulateOptions, held: Quotas) -> Iterable[Request]:
