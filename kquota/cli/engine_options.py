@@ -1,16 +1,23 @@
-"""Options of commands with a Spark job, and the engine that they select."""
+"""Options of commands with a Spark job, the engine that they select, and its session."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from kquota.cli.contract import say
 from kquota.cli.options import flag, value
+from kquota.cli.progress import stages
 
 if TYPE_CHECKING:
     from kquota.spark.engine import Engine
+    from kquota.spark.files import Files
+    from kquota.spark.reader import Reader
+    from kquota.spark.session import Start
 
 _DEBUG: Final = "KQUOTA_DEBUG"
 
@@ -63,3 +70,14 @@ def rehearsal() -> tuple[str, ...]:
 
     inputs = ("--history", archive.HISTORY, "--reassignment-json-file", archive.PLAN, "--bytes-in", "1=1MB/s")
     return ("move", "estimate", *inputs, "--throttle", "50MB/s")
+
+
+@contextmanager
+def spark_reader(scratch: Path, inputs: Files, engine: Engine, start: Start | None = None) -> Iterator[Reader]:
+    """Yield a reader in a Spark session that ends with the block. Raises the errors of `session`."""
+    from kquota.spark.session import session
+
+    with stages() as on_stage, session(scratch, inputs, say, engine=engine, on_stage=on_stage, start=start) as spark:
+        from kquota.spark.reader import Reader
+
+        yield Reader(spark=spark, scratch=scratch, uploads=not engine.local)

@@ -17,26 +17,15 @@ from kquota.sizes import snapshot as text
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.sizes.replica import LogDir
 from kquota.stores.state import history, past_moves, usage_files
-from kquota.stores.state.command_files import check_report, workspace, write_report
-from kquota.stores.state.history import HistoryBatch, check_snapshots, listing, rolling, spent_snapshots
-from kquota.stores.state.past_moves import PastMovesFile
-
-__all__ = [
-    "HistoryBatch",
-    "PastMovesFile",
-    "check_report",
-    "check_snapshots",
-    "listing",
-    "newest_snapshot",
-    "past_moves_of",
-    "rolling",
-    "snapshot",
-    "spent_snapshots",
-    "usage",
-    "usage_snapshot",
-    "workspace",
-    "write_report",
-]
+from kquota.stores.state.command_files import check_report as check_report
+from kquota.stores.state.command_files import workspace as workspace
+from kquota.stores.state.command_files import write_report as write_report
+from kquota.stores.state.history import HistoryBatch as HistoryBatch
+from kquota.stores.state.history import check_snapshots as check_snapshots
+from kquota.stores.state.history import listing as listing
+from kquota.stores.state.history import rolling as rolling
+from kquota.stores.state.history import spent_snapshots as spent_snapshots
+from kquota.stores.state.past_moves import PastMovesFile as PastMovesFile
 
 
 def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Path:

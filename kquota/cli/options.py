@@ -191,7 +191,3 @@ Textfile: TypeAlias = Annotated[
         "Also write metrics of the cluster for node exporter's textfile collector. The name must end in .prom.",
     ),
 ]
-QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
-Prune: TypeAlias = Annotated[
-    bool, flag("prune", "Also remove the limits of entities that `owns:` covers and the document does not name.")
-]

@@ -224,7 +224,6 @@ def _object(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _part(kind: type[Any]) -> Form:
-    """Return the function that writes parts of one kind, field by field."""
     columns = []
     for one in fields(kind):
         how = one.metadata

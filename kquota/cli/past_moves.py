@@ -114,7 +114,8 @@ def keep_look(stage: move_stores.Stage, found: Verification, began: datetime, wa
         mine = next((move for move in known.under_way if move.run == run.id), None)
         if mine is None:
             return
-        if mine.throttle != run.rate or found.lost or _disturbed(stage, run) or _is_elsewhere(found, run):
+        elsewhere = found.verdict is Progress.ELSEWHERE or run.aborting or bool(found.waiting)
+        if mine.throttle != run.rate or found.lost or elsewhere or _disturbed(stage, run):
             stage.past_moves.keep(known.without(run.id))
         elif found.verdict is Progress.IN_PROGRESS:
             stage.past_moves.keep(known.seen_moving(run.id, began))
@@ -148,10 +149,6 @@ def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReadin
         first = readings[0]
         every = None if first.copied is None or first.left is None else first.copied + first.left
         yield CourseReading(at=run.begun, copied=0, left=every)
-
-
-def _is_elsewhere(found: Verification, run: Run) -> bool:
-    return found.verdict is Progress.ELSEWHERE or run.aborting or bool(found.waiting)
 
 
 def _disturbed(stage: move_stores.Stage, run: Run) -> bool:

@@ -40,7 +40,7 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     output = getattr(asked, "output", Output.text)
     if quiet and not output.for_people:
         raise Invalid(f"--quiet prints no document, but --output {output} does. Give only one of them")
-    if quiet and _asks(asked):
+    if quiet and isinstance(asked, WritingOptions) and asked.writes and asked.asks and not asked.agreed:
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
     metrics = None if file is None else _metrics(asked)
@@ -75,10 +75,6 @@ def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
             return TRY_LATER
 
     return done
-
-
-def _asks(asked: Any) -> bool:
-    return isinstance(asked, WritingOptions) and asked.writes and asked.asks and not asked.agreed
 
 
 def _metrics(asked: Any) -> MetricsFile:

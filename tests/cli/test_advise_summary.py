@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kquota.cli.quota.advise.answer import Advised, client, summary
+from kquota.cli.quota.advise.answer import Advised, summary
 from kquota.quota.advice import BucketStatistics, KeyTotal, ProposedLimit
 from kquota.quota.document import Document
 from kquota.quota.entity import Entity
@@ -85,6 +85,6 @@ def answer_of(found: Sequence[tuple[ProposedLimit, ThrottledTime | None]]) -> Ad
         brokers_later=None,
         totals=(),
         resized=(),
-        clients=tuple(client(one, waits) for one, waits in found),
+        clients=tuple(found),
         quotas=Document(limits={}),
     )

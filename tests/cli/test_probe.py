@@ -15,7 +15,7 @@ from kquota import connect
 from kquota.cli.formats import WRITE, document, text
 from kquota.cli.options import Output
 from kquota.cli.quota.probe.answer import Probed, probed
-from kquota.cli.quota.probe.limit import found as limit_found
+from kquota.cli.quota.probe.limit import answer as limit_answer
 from kquota.errors import Invalid, Unreachable
 from kquota.mutation.topic import Creation, Deletion
 from kquota.probe import Limit, Operation, Result, Step, find_limit, probe, scratch
@@ -108,7 +108,7 @@ LIMITS = {
 @pytest.mark.parametrize(("name", "case"), LIMITS.items(), ids=LIMITS)
 def test_the_text_about_a_limit(name: str, case: tuple[Limit, Output]) -> None:
     found, output = case
-    answer = limit_found(found)
+    answer = limit_answer(found)
     text = WRITE[output](answer)
     # A command stays on one line, so that it can be copied.
     assert all(len(line) <= 80 or line.startswith("  kquota ") for line in text.splitlines())

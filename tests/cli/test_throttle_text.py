@@ -15,7 +15,7 @@ from kquota.errors import KquotaError
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
-from kquota.throttle.doctor import changes, findings, removable, seen
+from kquota.throttle.doctor import changes, removable, seen
 from kquota.throttle.throughput import MeasuredFlow
 from tests.cli.run import Ran
 from tests.cli.test_explain import golden
@@ -79,7 +79,7 @@ def test_the_formats_of_show_for_scripts() -> None:
 def test_the_output_of_doctor() -> None:
     planned = changes(MESS, removable(MESS))
     examined = examination(
-        findings(MESS),
+        MESS,
         seen(seen(None, removable(MESS), BEGUN), removable(MESS), BEGUN + timedelta(hours=1)),
         planned=planned,
         undone={Setting.of_broker(THREE, LEADER_RATE): KquotaError("broker 3 did not answer")},

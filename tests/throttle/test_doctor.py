@@ -247,14 +247,14 @@ def test_unknown_rates_are_removed_only_if_nothing_needs_them(what: Standing, re
 
 
 def test_a_broker_with_unknown_rates_is_never_a_clean_result() -> None:
-    clean, unknown = examination((), None), examination((), None, unread=[BrokerId(3)])
+    clean, unknown = (examination(standing(ON_THREE, alive=alive), None) for alive in ([1, 2, 3], [1, 2]))
     assert (clean.code, clean.closing_notes) == (0, ("no findings",))
     assert (unknown.code, unknown.closing_notes) == (8, ("no findings; unknown: the rates of broker 3",))
     assert unknown.unread_brokers == (3,)
 
 
 def test_topics_with_unknown_lists_are_never_a_clean_result() -> None:
-    unknown = examination((), None, unread_topics=["u"])
+    unknown = examination(standing(AT_REST, unread_topics=["u"]), None)
     assert (unknown.code, unknown.unread_topics) == (8, ("u",))
     assert unknown.closing_notes == ("no findings; unknown: the lists of 1 topic",)
 
@@ -264,7 +264,7 @@ def test_no_unknown_rate_is_removed_while_a_list_is_unknown() -> None:
 
 
 def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
-    hidden = examination((), None, hidden=["a", "b", "c", "d"])
+    hidden = examination(standing(AT_REST), None, hidden=["a", "b", "c", "d"])
     assert (hidden.code, hidden.hidden_topics) == (8, ("a", "b", "c", "d"))
     assert hidden.closing_notes == ("no findings; unknown: the lists of 4 hidden topics",)
     assert hidden.notes == (

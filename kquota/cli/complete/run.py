@@ -10,7 +10,7 @@ from typing import Final
 
 from kquota.cli import world
 from kquota.cli.complete.command import CompleteOptions
-from kquota.cli.connection import REACHING, Connection, names_a_cluster
+from kquota.cli.connection import REACHING, Connection, names_a_cluster, variable
 from kquota.cli.contract import DONE, FAILED
 from kquota.cli.output import Lines
 from kquota.errors import KquotaError
@@ -32,7 +32,7 @@ def run(options: CompleteOptions) -> Lines:
     connection = options.connection
     if not names_a_cluster(connection):
         return Lines(lines=(), code=FAILED)
-    given = {name: getattr(connection, name) or os.environ.get(f"KQUOTA_{name.upper()}") for name in REACHING}
+    given = {name: getattr(connection, name) or os.environ.get(variable(name)) for name in REACHING}
     named = [str(value or "") for value in given.values()]
     kept = world.completion_file(named)
     before = kept.recall()

@@ -23,17 +23,19 @@ defaults, each in Kafka's order.
 
 
 def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | None]) -> Named:
-    """Return the entities that the options name. `short` has the values of the short forms by entity type. A name that
-    is `DEFAULT_NAME` means the default entity.
+    """Return the entities that the options name. `short` has the values of the short forms by entity type, in Kafka's
+    order. A name that is `DEFAULT_NAME` means the default entity.
 
     kquota resolves host names here, but does not connect to a cluster. Raises Invalid, in Kafka's words where Kafka has
     them, for options that do not name valid entities.
     """
-    given = _in_kafkas_order({kind: name for kind, name in short.items() if name is not None})
+    given = {kind: name for kind, name in short.items() if name is not None}
     if given and (types or names):
         raise Invalid("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
     if given:
-        types, names = list(given), list(given.values())
+        # Names come before defaults, because kafka-configs reports the first entity as updated.
+        types = sorted(given, key=lambda kind: given[kind] == DEFAULT_NAME)
+        names = [given[kind] for kind in types]
     _must_be_types(types)
     if len(names) > len(types):
         raise Invalid("More entity names specified than entity types")
@@ -45,12 +47,6 @@ def named(types: Sequence[str], names: Sequence[str], short: Mapping[str, str | 
             )
         found[kind] = DEFAULT if name == DEFAULT_NAME else _must_be_a_name(kind, name)
     return found
-
-
-def _in_kafkas_order(given: Mapping[str, str]) -> dict[str, str]:
-    """Sort names before defaults, because kafka-configs reports the first entity as updated."""
-    order = sorted(given, key=lambda kind: (given[kind] == DEFAULT_NAME, _KINDS.index(kind)))
-    return {kind: given[kind] for kind in order}
 
 
 def _must_be_types(types: Sequence[str]) -> None:

@@ -81,7 +81,10 @@ def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: boo
     """
     if change.add:
         world.must_carry(at, change.entity)
-    _echo(change)
+    # Show how kquota understood each byte rate, so that the operator sees a wrong unit immediately.
+    for key, row in QUOTA_KEYS.items():
+        if row.in_bytes and key in change.add:
+            say(f"{change.entity}: {key} = {rate_in_full(int(plain(change.add[key])))}")
     with world.quotas(at) as quotas:
         for line in actions.must_take_effect(quotas, change):
             say(f"warning: {line}")
@@ -122,10 +125,3 @@ def describe(at: world.Where, entities: Named) -> DescribedQuotas:
         asked=None if unreadable else wanted.entity(),
         notes=tuple(f"warning: {line}" for line in unreadable),
     )
-
-
-def _echo(change: QuotaChange) -> None:
-    """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
-    for key, row in QUOTA_KEYS.items():
-        if row.in_bytes and key in change.add:
-            say(f"{change.entity}: {key} = {rate_in_full(int(plain(change.add[key])))}")

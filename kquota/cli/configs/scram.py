@@ -149,7 +149,6 @@ def password_in(file: Path) -> str:
 
 
 def _typed(user: str) -> str:
-    """Ask twice for the password on the terminal, without showing it."""
     if not has_terminal():
         raise Invalid(f"SCRAM credentials need a password, and kquota cannot ask for it without a terminal. {_HOW}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")

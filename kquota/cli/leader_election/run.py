@@ -135,15 +135,11 @@ def _kind(options: LeaderElectionOptions) -> ElectionType:
 
 
 def _rules(options: LeaderElectionOptions) -> BatchRules:
-    for name in ("pause", "settle"):
-        if options.batch is None and getattr(options, name) is not None:
-            raise Invalid(f"--{name} needs --batch. Give both, or leave out --{name}")
-    given = {
-        name: duration(text, f"--{name}")
-        for name in ("pause", "settle")
-        if (text := getattr(options, name)) is not None
-    }
-    return BatchRules(size=options.batch, **given)
+    given = {name: text for name in ("pause", "settle") if (text := getattr(options, name)) is not None}
+    if given and options.batch is None:
+        name = next(iter(given))
+        raise Invalid(f"--{name} needs --batch. Give both, or leave out --{name}")
+    return BatchRules(size=options.batch, **{name: duration(text, f"--{name}") for name, text in given.items()})
 
 
 def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None:

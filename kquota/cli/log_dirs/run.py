@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
-from kquota.cli.engine_options import engine
+from kquota.cli.engine_options import engine, spark_reader
 from kquota.cli.formats import document
 from kquota.cli.list_options import broker_ids, names
 from kquota.cli.log_dirs.command import LogDirsOptions
 from kquota.cli.output import Answer, JsonObject, Lines, each, key
-from kquota.cli.progress import stages
 from kquota.errors import Invalid, NextStep, Refused
 from kquota.measure import counted
 from kquota.sizes.history import Listing
@@ -24,15 +23,15 @@ from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import LogDir, hidden
 from kquota.spark import files
 from kquota.spark.engine import Engine
-from kquota.spark.session import session
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
     from kquota.cli.local_files import HistoryBatch
 
 
-def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
-    return [
+def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
+    broker, log_dirs = found
+    shown = [
         {
             "partitions": [
                 {
@@ -46,13 +45,9 @@ def _log_dirs(found: Iterable[LogDir]) -> list[JsonObject]:
             "error": log_dir.error,
             "logDir": log_dir.path,
         }
-        for log_dir in sorted(found, key=lambda each: each.path)
+        for log_dir in sorted(log_dirs, key=lambda each: each.path)
     ]
-
-
-def _broker(found: tuple[BrokerId, list[LogDir]]) -> JsonObject:
-    broker, log_dirs = found
-    return {"broker": broker, "logDirs": _log_dirs(log_dirs)}
+    return {"broker": broker, "logDirs": shown}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,11 +176,10 @@ def _roll(found: Listing, batch: HistoryBatch, engine: Engine) -> None:
     with local_files.workspace() as scratch:
         laid = files.laid_out(found.waiting, scratch / "history", ".jsonl")
         try:
-            with stages() as on_stage, session(scratch, laid, say, engine=engine, on_stage=on_stage) as spark:
+            with spark_reader(scratch, laid, engine) as reader:
                 from kquota.spark.compact import tables
-                from kquota.spark.reader import Reader
 
-                rows = tables(Reader(spark=spark, scratch=scratch), laid, found, batch.unfinished)
+                rows = tables(reader, laid, found, batch.unfinished)
         except Refused:
             # Look for the damaged file here, because Spark does not report which file is damaged.
             local_files.check_snapshots(found.waiting)

@@ -175,7 +175,7 @@ class Applied(Answer):
     """The reason for each entity that was not changed or may not have been changed."""
     protected: tuple[Entity, ...]
     """The entities that --prune keeps although `owns:` covers them."""
-    confirmed: bool = hidden(default=False)
+    confirmed: bool = hidden()
     """True if the operator already saw the changes at the prompt. The text then does not repeat them."""
 
     def text(self) -> Iterator[str]:

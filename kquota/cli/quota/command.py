@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from kquota.cli import commands
 from kquota.cli.connection import Unrecorded
-from kquota.cli.options import Output, OutputFormat, Prune, QuotaFile, TableFormat, WritingOptions, Yes, flag, value
+from kquota.cli.options import Output, OutputFormat, TableFormat, WritingOptions, Yes, flag, value
 from kquota.cli.quota.advise import command as advise
 from kquota.cli.quota.probe import command as probe
 from kquota.cli.quota.simulate import command as simulate
@@ -59,6 +60,10 @@ class ExportOptions:
     output: OutputFormat = Output.text
 
 
+QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
+Prune: TypeAlias = Annotated[
+    bool, flag("prune", "Also remove the limits of entities that `owns:` covers and the document does not name.")
+]
 FormatToRead: TypeAlias = Annotated[
     QuotaFormat, value("format", "[kquota|strimzi|rpk]", "Format of FILE, as for `quota export`.")
 ]

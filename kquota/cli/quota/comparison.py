@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from kquota import text_file
@@ -91,7 +92,8 @@ def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Differen
     for the throttles of a missing topic or a dead broker. Raises Unreachable if the cluster does not answer.
     """
     cluster.quotas.must_carry(wanted.limits)
-    held = {} if cluster.configs is None else _throttles_of(cluster.configs, wanted.throttles)
+    configs = cluster.configs
+    held = {} if configs is None else {r: _held(r, actions.entries(configs, r)) for r in wanted.throttles}
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
 
 
@@ -101,7 +103,9 @@ def warn_of(cluster: QuotaCluster, found: Difference) -> None:
     """
     warnings = [*_warnings_of_quotas(cluster.quotas, found)]
     if cluster.configs is not None:
-        warnings += _warnings_of_throttles(cluster.configs, found.throttlings)
+        release = cluster.configs.release()
+        of_throttles = [ignored.must_take_effect(throttling.change, release) for throttling in found.throttlings]
+        warnings += dict.fromkeys(chain.from_iterable(of_throttles))
     for line in warnings:
         world.warn(line)
 
@@ -127,16 +131,6 @@ def every_throttle(configs: Configs) -> Throttles:
             if held := _held(resource, entries):
                 found[resource] = held
     return found
-
-
-def _throttles_of(configs: Configs, named: Iterable[Resource]) -> Throttles:
-    return {resource: _held(resource, actions.entries(configs, resource)) for resource in named}
-
-
-def _warnings_of_throttles(configs: Configs, throttlings: Iterable[Throttling]) -> list[str]:
-    release = configs.release()
-    lines = [line for throttling in throttlings for line in ignored.must_take_effect(throttling.change, release)]
-    return list(dict.fromkeys(lines))
 
 
 def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict[Resource, str]:

@@ -59,9 +59,9 @@ def export(options: ExportOptions) -> Answer:
     with opened(
         options.connection, with_configs=options.replication_throttles, unreadable=unreadable.append
     ) as cluster:
-        found = {} if cluster.configs is None else every_throttle(cluster.configs)
+        throttles = {} if cluster.configs is None else every_throttle(cluster.configs)
         document = Document(
-            limits=cluster.quotas.everything(), throttles=found, unreadable=tuple(sorted(set(unreadable)))
+            limits=cluster.quotas.everything(), throttles=throttles, unreadable=tuple(sorted(set(unreadable)))
         )
     if foreign:
         return interchange.exported(document, options.form)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kquota.cli.formats import printable
 from kquota.list_text import few, listed
 from kquota.measure import human_bytes, human_duration, human_rate
 from kquota.quota.capacity import AS_SHIPPED, Capacity
-from kquota.quota.entity import Entity
 from kquota.quota.explain import Explanation, KeyAnswer
 from kquota.quota.limits import plain
 from kquota.quota.precedence import LEVELS, Client, LevelPart, LevelState, Rung
@@ -139,7 +138,8 @@ def _why(answer: KeyAnswer, explained: Explanation) -> Iterator[str]:
         if answer.row.model is Model.SHARE:
             yield from wrapped("exempt", EXEMPT)
     if answer.exceptions:
-        yield from wrapped("except", _exceptions(answer.exceptions))
+        others = few(answer.exceptions, _MOST_NAMED)
+        yield from wrapped("except", f"another quota takes precedence for {others}. Give both --user and --client-id")
     if IPS in answer.row.entity_types and explained.unresolved:
         names = few(list(map(repr, explained.unresolved)), _MOST_NAMED)
         one_of = "one of " * (len(explained.unresolved) > 1)
@@ -239,10 +239,6 @@ def _with_noun(value: float, nouns: str) -> str:
     point.
     """
     return f"{value:.15g} {nouns.removesuffix('s') if value == 1 else nouns}"
-
-
-def _exceptions(entities: Sequence[Entity]) -> str:
-    return f"another quota takes precedence for {few(entities, _MOST_NAMED)}. Give both --user and --client-id"
 
 
 def level(rung: Rung, answer: KeyAnswer) -> str:

@@ -178,9 +178,6 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
 
 
 def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
-    """Yield the throttles that will be set, with warnings and notes. Raises Refused if `--unthrottled` would have to
-    remove a throttle.
-    """
     applied, run = prepared.applied, prepared.run
     if applied.throttle is not None:
         yield f"throttle: {rate_in_full(applied.throttle)} into and out of every broker that takes part"
@@ -201,15 +198,12 @@ def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> It
             f"run {run.id} of this plan is throttled ({human_rate(run.rate)}), and --unthrottled does not remove a "
             "throttle. Leave out --unthrottled, or give a high --throttle RATE instead. Nothing was written"
         )
-    if run.rate is None and any(move.destinations for move in prepared.moving) and not _explicit(options):
+    explicit = options.unthrottled or options.throttle is not None or options.replication_quota is not None
+    if run.rate is None and any(move.destinations for move in prepared.moving) and not explicit:
         yield (
             "note: no throttle is given, so the copies use all the network and disk bandwidth that brokers have. Give "
             "--throttle RATE to limit them, or --unthrottled if this is intended"
         )
-
-
-def _explicit(options: ReassignOptions) -> bool:
-    return options.unthrottled or options.throttle is not None or options.replication_quota is not None
 
 
 def _must_keep_up(log_dirs: LogDirs | None, prepared: Prepared) -> Pace | None:

@@ -133,12 +133,9 @@ def _partitions(found: Snapshot, topics: Collection[str], file: Path) -> dict[To
 
 
 def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Mapping[ReplicaId, str]:
-    """Return the log dirs of the current replicas on live brokers. Return {} with a note if the brokers do not report
-    log dirs. Also return {} over ZooKeeper, which does not store log dirs.
-    """
-    holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     if at.zookeeper is not None:
-        return {}
+        return {}  # ZooKeeper does not store log dirs
+    holders = {broker for replicas in current.targets.values() for broker in replicas} & set(alive)
     try:
         with world.log_dirs(at) as cluster:
             described = cluster.describe(sorted(holders), current.topics)
@@ -154,9 +151,7 @@ def _log_dirs(at: world.Where, current: Plan, alive: Collection[BrokerId]) -> Ma
 
 
 def _racks(found: Snapshot, brokers: Sequence[BrokerId], *, rack_aware: bool) -> Mapping[BrokerId, str | None]:
-    """Return the rack of each broker. Unless `rack_aware` is true, every rack is None. Raises Refused for a dead
-    broker, which Kafka's tool ignores.
-    """
+    """Return the rack of each broker. Raises Refused for a dead broker, which Kafka's tool ignores."""
     if dead := [broker for broker in brokers if broker not in found.alive]:
         are, them = ("is", "it") if len(dead) == 1 else ("are", "them")
         raise Refused(

@@ -173,9 +173,7 @@ def _ended(run: Run) -> str:
 def _of_moving(
     found: Verification, count: str, plan: Path | None, *, again: str, undoing: bool, preserved: bool
 ) -> Iterator[str]:
-    """Yield the next step while partitions move. `count` is the result of `in_place`, and the other parameters are
-    those of `of_verification`.
-    """
+    """`count` is the result of `in_place`. The other parameters are those of `of_verification`."""
     back = "it then restores the throttle"
     if found.run is not None and not found.run.taken:
         back = "it then ends the run"

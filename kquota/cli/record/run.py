@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from kquota.cli import confirmation, world
 from kquota.cli.contract import DONE, NOT_YET, say
-from kquota.cli.output import Answer, JsonObject, hidden, key
+from kquota.cli.output import Answer, JsonObject, key, spread
 from kquota.cli.record.command import ShareOptions, StatusOptions, UnshareOptions
 from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
-    from kquota.cli.world import Condition, Removal
+    from kquota.cli.world import Condition, Removal, SharingPlan
     from kquota.mutation.topic import Creation
 
 
@@ -32,19 +32,17 @@ class RecordShared(Answer):
 
     dry_run: bool
     topic: str
-    create: Creation | None = key(form=_created)
-    """The setup of the topic that kquota created, or None if the topic already existed."""
-    marker: bool
-    """True if kquota also wrote the znode that names the topic."""
+    plan: SharingPlan = spread(lambda plan: {"create": _created(plan.setup), "marker": plan.marker})
 
     def text(self) -> Iterator[str]:
-        if self.create is None:
+        setup = self.plan.setup
+        if setup is None:
             yield f"topic {self.topic} exists and can hold the record"
         else:
             yield f"{'would create' if self.dry_run else 'created'} topic {self.topic}"
-            yield f"  partitions {self.create.partitions}, replicas {self.create.replication_factor}"
-            yield from (f"  {name}={value}" for name, value in self.create.configs.items())
-        if self.marker:
+            yield f"  partitions {setup.partitions}, replicas {setup.replication_factor}"
+            yield from (f"  {name}={value}" for name, value in setup.configs.items())
+        if self.plan.marker:
             yield f"{'would write' if self.dry_run else 'wrote'} znode /kquota/record, which names the topic"
 
 
@@ -56,15 +54,15 @@ def share(options: ShareOptions) -> RecordShared:
     writes to the record. Raises Incomplete if kquota created the topic but cannot use the topic. Raises Unreachable if
     the cluster does not answer.
     """
-    with world.record(options.connection, options.state_dir) as at:
-        wanted = at.plan()
+    with world.record(options.connection, options.state_dir) as record:
+        plan = record.plan()
         if not options.dry_run:
-            at.share(wanted)
-    if at.has_default_name:
-        used = f"every kquota that can read topic {at.topic} now records its runs there"
+            record.share(plan)
+    if record.has_default_name:
+        used = f"every kquota that can read topic {record.topic} now records its runs there"
     else:
         used = (
-            f"commands with --bootstrap-server use topic {at.topic} only if --record, KQUOTA_RECORD or config.toml "
+            f"commands with --bootstrap-server use topic {record.topic} only if --record, KQUOTA_RECORD or config.toml "
             "names it. Set one of these on every host"
         )
     # A run that began before the record exists is known only to its own host.
@@ -72,12 +70,11 @@ def share(options: ShareOptions) -> RecordShared:
         "each other host adds its open runs with its next command that writes. Until then, `throttle doctor --fix` "
         f"on this host removes their throttles. Now run {suggested('record share')} on every host"
     )
-    notes = (used, others) if wanted.setup is not None else (used,)
+    notes = (used, others) if plan.setup is not None else (used,)
     return RecordShared(
         dry_run=options.dry_run,
-        topic=at.topic,
-        create=wanted.setup,
-        marker=wanted.marker,
+        topic=record.topic,
+        plan=plan,
         closing_notes=() if options.dry_run else notes,
     )
 
@@ -138,8 +135,8 @@ def status(options: StatusOptions) -> RecordStatus:
     Raises Invalid for --record none, Forbidden if this user is not allowed to see the topic, and Unreachable if the
     cluster does not answer.
     """
-    with world.record(options.connection, options.state_dir) as at:
-        return answer(at.topic, at.condition())
+    with world.record(options.connection, options.state_dir) as record:
+        return answer(record.topic, record.condition())
 
 
 def answer(topic: str, found: Condition | None) -> RecordStatus:
@@ -164,26 +161,20 @@ class RecordUnshared(Answer):
 
     dry_run: bool
     topic: str
-    deleted: bool
-    """True if kquota deleted the topic."""
-    marker: bool
-    """True if kquota deleted the znode that names the topic."""
-    forgotten: bool = hidden()
-    """True if kquota removed the name of the topic from the state folder of this host."""
-    ended_runs: int = hidden()
-    """The number of ended runs in the topic."""
+    removal: Removal = spread(lambda removal: {"deleted": removal.topic, "marker": removal.marker})
 
     def text(self) -> Iterator[str]:
         deletes, removes = ("would delete", "would remove") if self.dry_run else ("deleted", "removed")
-        if self.deleted:
-            yield f"{deletes} topic {self.topic} with {counted(self.ended_runs, 'ended run')}"
-        elif self.marker or self.forgotten:
+        removal = self.removal
+        if removal.topic:
+            yield f"{deletes} topic {self.topic} with {counted(removal.ended_runs, 'ended run')}"
+        elif removal.marker or removal.memory:
             yield f"topic {self.topic} does not exist"
         else:
             yield f"topic {self.topic} does not exist. Nothing {'would be' if self.dry_run else 'was'} deleted"
-        if self.marker:
+        if removal.marker:
             yield f"{deletes} znode /kquota/record, which names the topic of the record"
-        if self.forgotten and not self.deleted:
+        if removal.memory and not removal.topic:
             yield f"{removes} the name of the topic from the state folder of this host"
 
 
@@ -212,19 +203,12 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
     asks = not (options.yes or options.dry_run)
     if asks:
         confirmation.must_have_terminal()
-    with world.record(options.connection, options.state_dir) as at:
-        removal = at.unshare(dry_run=True)
+    with world.record(options.connection, options.state_dir) as record:
+        removal = record.unshare(dry_run=True)
         if asks and (removal.topic or removal.marker or removal.memory):
-            line, question = _asked(at.topic, removal)
+            line, question = _asked(record.topic, removal)
             say(line)
             confirmation.must_agree(question)
         if not options.dry_run:
-            removal = at.unshare()
-    return RecordUnshared(
-        dry_run=options.dry_run,
-        topic=at.topic,
-        deleted=removal.topic,
-        marker=removal.marker,
-        forgotten=removal.memory,
-        ended_runs=removal.ended_runs,
-    )
+            removal = record.unshare()
+    return RecordUnshared(dry_run=options.dry_run, topic=record.topic, removal=removal)

@@ -123,14 +123,14 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
     Raises Invalid for a name that is not a valid regular expression. Without --if-exists, raises Refused for an unknown
     --topic-id and, with `describe`, for a name that matches no topic. Also raises the errors of `world.topics`.
     """
-    with world.topics(at) as stage:
-        found = matching(stage.topics.topics(None, moves=describe), options.topic)
+    with world.topics(at) as cluster:
+        found = matching(cluster.topics.topics(None, moves=describe), options.topic)
         must_match(options.topic, found, options.if_exists or not describe)
         found = _of_id(found, options)
         found = [topic for topic in found if not (options.exclude_internal and topic.internal)]
         if not describe:
             return TopicNames(topics=tuple(topic.name for topic in found))
-        entries = _entries(stage.configs, [topic.name for topic in found])
+        entries = _entries(cluster.configs, [topic.name for topic in found])
     return _described(found, entries, options)
 
 
@@ -166,9 +166,7 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Return all topics or, with --topic-id, only the topic with this id. Without --if-exists, raises Refused for an
-    unknown id. Kafka's tool shows all topics instead.
-    """
+    """Unless --if-exists is given, raises Refused for an unknown --topic-id. Kafka's tool shows all topics instead."""
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]

@@ -33,21 +33,19 @@ class ChangedTopics(Answer):
         return self.lines
 
 
-def planned(todo: Sequence[Mutation], there: Sequence[str], asked: str) -> ChangedTopics:
-    """Return the answer of a dry run: the topics that would be sent, and the mutations that a quota would count. The
-    topics in `there` need no change.
-    """
+def planned(todo: Sequence[Mutation], unchanged: Sequence[str], asked: str) -> ChangedTopics:
+    """Return the answer of a dry run: the topics that would be sent, and the mutations that a quota would count."""
     mutations = counted(sum(one.mutations for one in todo), "mutation")
-    summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(there):,}"
+    summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(unchanged):,}"
     return ChangedTopics(
-        topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], there),
+        topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], unchanged),
         lines=(*(_would(one, asked) for one in todo), summary),
     )
 
 
 def changed(
     outcomes: Sequence[TopicOutcome],
-    there: Sequence[str],
+    unchanged: Sequence[str],
     options: TopicsOptions,
     asked: str,
     *,
@@ -55,7 +53,7 @@ def changed(
     closing_notes: tuple[str, ...] = (),
     code: int = DONE,
 ) -> ChangedTopics:
-    """Return the answer after topics were sent. The topics in `there` need no change.
+    """Return the answer after topics were sent.
 
     As in Kafka's tool, --create prints a sentence for each created topic, and --alter and --delete print none.
     --validate-only prints a sentence for each valid change.
@@ -67,7 +65,7 @@ def changed(
     elif asked == CREATE:
         lines = [f"Created topic {one.topic}." for one in done]
     return ChangedTopics(
-        topics=_topics(outcomes, there, valid=options.validate_only),
+        topics=_topics(outcomes, unchanged, valid=options.validate_only),
         lines=tuple(lines),
         notes=notes,
         closing_notes=closing_notes,
@@ -79,10 +77,10 @@ def _would(one: Mutation, asked: str) -> str:
     return f"Would {asked} topic {one.topic}: {counted(one.mutations, 'mutation')}"
 
 
-def _topics(outcomes: Sequence[TopicOutcome], there: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
+def _topics(outcomes: Sequence[TopicOutcome], unchanged: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
     """`valid` is True if the controller only validated the request."""
-    unchanged: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in there]
-    return unchanged + [
+    already: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in unchanged]
+    return already + [
         {
             "topic": one.mutation.topic,
             "result": "valid" if valid and one.fate is Fate.DONE else one.fate,
@@ -98,10 +96,8 @@ def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
     return [one.mutation.topic for one in outcomes if one.fate is fate]
 
 
-def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Iterator[str]:
-    """Yield one line for each state that topics had at the interrupt, then a line for each failed topic. The topics in
-    `there` need no change.
-    """
+def interrupted(outcomes: Sequence[TopicOutcome], unchanged: Sequence[str]) -> Iterator[str]:
+    """Yield one line for each state that topics had at the interrupt, then a line for each failed topic."""
     for fate, words in {
         Fate.ALREADY: "unchanged",
         Fate.DONE: "done",
@@ -109,7 +105,7 @@ def interrupted(outcomes: Sequence[TopicOutcome], there: Sequence[str]) -> Itera
         Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
-        if names := [*(there if fate is Fate.ALREADY else ()), *_of(fate, outcomes)]:
+        if names := [*(unchanged if fate is Fate.ALREADY else ()), *_of(fate, outcomes)]:
             yield f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}"
     yield from _failures(outcomes)
 
@@ -153,8 +149,7 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Return ` with ` and the option that the operator must add to repeat the command, or an empty text if there is
-    none. Without the option, kquota refuses the repeated command because of the topics that this command created or
+    """Without this option, kquota refuses the repeated command because of the topics that this command created or
     deleted.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):

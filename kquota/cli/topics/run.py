@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from kquota.cli import actions, clock, world
@@ -82,41 +82,36 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
     creations = _creations(options, filed, assigned) if asked == CREATE else []
     counts = _counts(options, filed) if asked == ALTER else {}
     work(creations)
-    with world.topics(at) as stage:
+    with world.topics(at) as cluster:
         if asked == CREATE:
-            todo, there = _new(stage, options, creations)
+            todo, unchanged = _new(cluster, options, creations)
         else:
-            todo, there = _standing(stage.topics, options, [name for name, *_ in filed], counts, assigned)
+            todo, unchanged = _standing(cluster.topics, options, [name for name, *_ in filed], counts, assigned)
         if options.dry_run:
-            yield planned(todo, there, asked)
+            yield planned(todo, unchanged, asked)
             return
-        doing = work(todo, _already(options))
+        # As in Kafka's tool, these errors count as success, because another client may have made the same change.
+        already = (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
+        doing = work(todo, already)
         try:
-            outcomes = _done(stage, doing, options, seconds)
+            outcomes = _done(cluster, doing, options, seconds)
         except KeyboardInterrupt:
             outcomes = doing.standing()
-            yield changed(outcomes, there, options, asked, notes=tuple(interrupted(outcomes, there)))
+            yield changed(outcomes, unchanged, options, asked, notes=tuple(interrupted(outcomes, unchanged)))
             raise
     closing, code = tuple(complaints(outcomes, options)), exit_code(outcomes)
-    yield changed(outcomes, there, options, asked, closing_notes=closing, code=code)
+    yield changed(outcomes, unchanged, options, asked, closing_notes=closing, code=code)
 
 
-def _already(options: TopicsOptions) -> Collection[int]:
-    """Return the error codes that count as success, as in Kafka's tool, because another client may already have made
-    the same change.
-    """
-    return (EXISTS,) if options.if_not_exists else (MISSING,) if options.if_exists else ()
-
-
-def _done(stage: Cluster, doing: MutationWork, options: TopicsOptions, seconds: float | None) -> list[TopicOutcome]:
-    pace = pace_of(stage, len(doing.left), validate_only=options.validate_only)
+def _done(cluster: Cluster, doing: MutationWork, options: TopicsOptions, seconds: float | None) -> list[TopicOutcome]:
+    pace = pace_of(cluster, len(doing.left), validate_only=options.validate_only)
     with waiting(len(doing.left)) as show:
         return carry_out(
-            stage.checked if options.validate_only else stage.topics,
+            cluster.checked if options.validate_only else cluster.topics,
             clock.SystemClock(),
             doing,
             pace,
-            seconds=stage.timeout if seconds is None else seconds,
+            seconds=cluster.timeout if seconds is None else seconds,
             retry=not options.no_retry_quota_violated,
             on_wait=lambda now, wait: show(len(now.outcomes), wait),
         )
@@ -142,11 +137,11 @@ def _creations(options: TopicsOptions, filed: Sequence[Line], assigned: Assignme
 
 
 def _counts(options: TopicsOptions, filed: Sequence[Line]) -> dict[str, int]:
-    """Return the new number of partitions of each topic in the file. The key "" has the value of --partitions."""
+    """Return the new number of partitions of each topic in the file."""
     partitions = naming.count(options.partitions, "--partitions")
     if options.topic and partitions is None:
         raise Invalid('Missing required argument "[partitions]"')
-    counts = {} if partitions is None else {"": partitions}
+    counts: dict[str, int] = {}
     for topic, own, _ in filed:
         if own is None and partitions is None:
             raise Invalid(
@@ -176,17 +171,19 @@ def _config(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _new(stage: Cluster, options: TopicsOptions, creations: Sequence[Creation]) -> tuple[Sequence[Mutation], list[str]]:
+def _new(
+    cluster: Cluster, options: TopicsOptions, creations: Sequence[Creation]
+) -> tuple[Sequence[Mutation], list[str]]:
     """Return the creations to send, and the names of the topics that already exist."""
     names = {one.topic for one in creations}
-    there = [topic.name for topic in stage.topics.topics(None) if topic.name in names]
-    if there and not options.if_not_exists:
+    present = [topic.name for topic in cluster.topics.topics(None) if topic.name in names]
+    if present and not options.if_not_exists:
         raise Refused(
-            f"Topic '{there[0]}' already exists{_and_more(there)}. Nothing was sent. To skip existing topics, give "
+            f"Topic '{present[0]}' already exists{_and_more(present)}. Nothing was sent. To skip existing topics, give "
             "--if-not-exists"
         )
-    standing = set(there)
-    return with_partitions(stage, (one for one in creations if one.topic not in standing)), there
+    standing = set(present)
+    return with_partitions(cluster, (one for one in creations if one.topic not in standing)), present
 
 
 def _standing(
@@ -205,10 +202,11 @@ def _standing(
     wanted = sorted({topic.name for topic in found} | (set(filed) & known.keys()))
     if options.delete:
         return [Deletion(topic=name, partitions=len(known[name].partitions)) for name in wanted], []
+    partitions = options.partitions or 0
     for topic in found:
-        if (number := counts.get(topic.name, counts[""])) != counts[""]:
-            raise _listed_twice(topic.name, counts[""], number)
-    return _growths({name: (len(known[name].partitions), counts.get(name) or counts[""]) for name in wanted}, assigned)
+        if counts.setdefault(topic.name, partitions) != partitions:
+            raise _listed_twice(topic.name, partitions, counts[topic.name])
+    return _growths({name: (len(known[name].partitions), counts[name]) for name in wanted}, assigned)
 
 
 def _growths(wanted: dict[str, tuple[int, int]], assigned: Assignment | None) -> tuple[list[Mutation], list[str]]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
-from kquota.cli.output import Answer, JsonObject, Part, Row, each, hidden, named, rounded
+from kquota.cli.output import Answer, JsonObject, Row, each, hidden, named, rounded
 from kquota.cli.output import key as json_key
 from kquota.cli.quota.answer import HEADER as ABOUT
 from kquota.cli.quota.use_text import amount, bucket_name
@@ -24,36 +24,32 @@ from kquota.simulate.steady import ThrottledTime
 _SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvisedClient(Part):
-    """The measured use, the limits and the predicted throttle time of one client and key."""
+PredictedLimit: TypeAlias = tuple[ProposedLimit, ThrottledTime | None]
+"""A proposed limit, and the predicted throttle time under this limit. None if kquota does not predict this time."""
 
-    key: str
-    user: str | None
-    client_id: str | None
-    broker: str
-    """The broker on which `used` is highest."""
-    used: float = json_key(form=rounded(3))
-    """The percentile of the use on `broker`."""
-    most: float = json_key(form=rounded(3))
-    """The highest use on any broker."""
-    measured_seconds: int
-    """The measured time, the longest of all brokers."""
-    throttled_seconds: int
-    """The time in which the client was throttled, the longest of all brokers."""
-    limit: float | None
-    """The current limit, or None if no quota applies to the client now."""
-    proposed: float
-    throttle_seconds: float | None = json_key(form=rounded(1))
-    """The total throttle time in the measured period under the proposed limit. None if the limit does not throttle the
-    client, or with `unpredicted`.
+
+def _client(predicted: PredictedLimit) -> JsonObject:
+    """Return the JSON of one client and key. `broker` is the broker with the highest percentile of the use, and `used`
+    is this percentile. The seconds are totals of the measured period, and `longest_seconds` is the longest time of
+    throttling without a break. `throttle_seconds` and `longest_seconds` are null without a prediction.
     """
-    longest_seconds: float | None = json_key(form=rounded(1))
-    """The longest time of throttling without a break. None in the same cases as `throttle_seconds`."""
-    unfinished: bool
-    """True if delayed work would be left at the end of the measured period."""
-    unpredicted: bool = hidden()
-    """True if the proposed limit throttles the client, but kquota does not predict for how long."""
+    one, waits = predicted
+    use = one.use
+    return {
+        "key": use.bucket.key,
+        "user": use.bucket.user,
+        "client_id": use.bucket.client_id,
+        "broker": use.broker,
+        "used": round(use.percentile, 3),
+        "most": round(use.most, 3),
+        "measured_seconds": use.seconds,
+        "throttled_seconds": use.throttled,
+        "limit": one.now,
+        "proposed": one.limit,
+        "throttle_seconds": None if waits is None else round(waits.seconds, 1),
+        "longest_seconds": None if waits is None else round(waits.longest, 1),
+        "unfinished": waits is not None and waits.unfinished,
+    }
 
 
 def _total(one: KeyTotal) -> JsonObject:
@@ -103,7 +99,7 @@ class Advised(Answer):
     totals: tuple[KeyTotal, ...] = json_key(form=each(_total))
     resized: tuple[Resized, ...] = json_key(form=each(_resized))
     """Limits without measured use that were adjusted to the new number of brokers."""
-    clients: tuple[AdvisedClient, ...]
+    clients: tuple[PredictedLimit, ...] = json_key(form=each(_client))
     quotas: Document = hidden()
     """The document that the text shows: all limits of each entity that has a proposed or resized limit, and of its
     user.
@@ -113,37 +109,17 @@ class Advised(Answer):
         yield from (ABOUT + text(self.quotas)).splitlines()
 
     def rows(self) -> Iterator[Row]:
-        for one in self.clients:
-            numbers = (one.used, one.most, one.limit, one.proposed, one.throttle_seconds, one.longest_seconds)
+        for one, waits in self.clients:
+            use, times = one.use, (None, None) if waits is None else (waits.seconds, waits.longest)
+            numbers = (use.percentile, use.most, one.now, one.limit, *times)
             yield [
-                one.key,
-                one.user or "",
-                one.client_id or "",
-                one.broker,
+                use.bucket.key,
+                use.bucket.user or "",
+                use.bucket.client_id or "",
+                use.broker,
                 *(None if number is None else plain(round(float(number), 3)) for number in numbers),
-                str(one.throttled_seconds),
+                str(use.throttled),
             ]
-
-
-def client(one: ProposedLimit, waits: ThrottledTime | None) -> AdvisedClient:
-    """Return a proposal with its predicted throttle time. `waits` is None if kquota did not predict it."""
-    use = one.use
-    return AdvisedClient(
-        key=use.bucket.key,
-        user=use.bucket.user,
-        client_id=use.bucket.client_id,
-        broker=use.broker,
-        used=use.percentile,
-        most=use.most,
-        measured_seconds=use.seconds,
-        throttled_seconds=use.throttled,
-        limit=one.now,
-        proposed=one.limit,
-        throttle_seconds=None if waits is None else waits.seconds,
-        longest_seconds=None if waits is None else waits.longest,
-        unfinished=waits is not None and waits.unfinished,
-        unpredicted=waits is None and one.throttles,
-    )
 
 
 def summary(found: Advised) -> Iterator[str]:
@@ -158,15 +134,15 @@ def summary(found: Advised) -> Iterator[str]:
     if found.resized:
         resized = counted(len(found.resized), "limit")
         yield f"the document also has {resized} without measured use, adjusted to the new number of brokers"
-    if delayed := [one for one in found.clients if one.throttled_seconds > 0]:
+    if delayed := [one for one, _ in found.clients if one.use.throttled > 0]:
         clients = _clients(delayed)
         yield f"brokers throttled {clients} during the measurement, so the real demand is higher than the measured use"
     yield from _throttled_lines(found.clients)
 
 
-def _clients(rows: Iterable[AdvisedClient]) -> str:
-    """Return the number of clients as text. Each client counts once, although it has a row for each key."""
-    return counted(len({(one.user, one.client_id) for one in rows}), "client")
+def _clients(limits: Iterable[ProposedLimit]) -> str:
+    """Return the number of clients as text. Each client counts once, although it has a limit for each key."""
+    return counted(len({(one.use.bucket.user, one.use.bucket.client_id) for one in limits}), "client")
 
 
 def _total_line(one: KeyTotal) -> str:
@@ -176,9 +152,9 @@ def _total_line(one: KeyTotal) -> str:
     return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 
 
-def _throttled_lines(clients: Sequence[AdvisedClient]) -> Iterator[str]:
-    throttled = [one for one in clients if one.throttle_seconds]
-    unpredicted = Counter(one.key for one in clients if one.unpredicted)
+def _throttled_lines(clients: Sequence[PredictedLimit]) -> Iterator[str]:
+    throttled = [(one, waits) for one, waits in clients if waits is not None and waits.seconds]
+    unpredicted = Counter(one.use.bucket.key for one, waits in clients if waits is None and one.throttles)
     if throttled:
         yield from _throttled_table(throttled)
     elif not unpredicted:
@@ -190,19 +166,19 @@ def _throttled_lines(clients: Sequence[AdvisedClient]) -> Iterator[str]:
             yield f"{more}. kquota does not predict the throttle time for this key"
 
 
-def _throttled_table(throttled: Sequence[AdvisedClient]) -> Iterator[str]:
-    yield f"the proposed limits would have throttled {_clients(throttled)}:"
-    worst = sorted(throttled, key=lambda one: -(one.throttle_seconds or 0))[:_SHOWN]
+def _throttled_table(throttled: Sequence[tuple[ProposedLimit, ThrottledTime]]) -> Iterator[str]:
+    yield f"the proposed limits would have throttled {_clients(one for one, _ in throttled)}:"
+    worst = sorted(throttled, key=lambda predicted: -predicted[1].seconds)[:_SHOWN]
     rows = [
         (
-            bucket_name(one.user, one.client_id),
-            one.key,
-            amount(one.key, one.most),
-            amount(one.key, one.proposed),
-            human_duration(one.throttle_seconds or 0),
-            human_duration(one.longest_seconds or 0),
+            bucket_name(one.use.bucket.user, one.use.bucket.client_id),
+            one.use.bucket.key,
+            amount(one.use.bucket.key, one.use.most),
+            amount(one.use.bucket.key, one.limit),
+            human_duration(waits.seconds),
+            human_duration(waits.longest),
         )
-        for one in worst
+        for one, waits in worst
     ]
     heads = ("client", "key", "most used", "limit", "throttled", "longest")
     yield from aligned(rows, heads, frozenset({0, 1}))

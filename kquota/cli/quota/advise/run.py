@@ -12,7 +12,7 @@ from kquota import library
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
 from kquota.cli.engine_options import engine
-from kquota.cli.quota.advise.answer import Advised, client, summary
+from kquota.cli.quota.advise.answer import Advised, summary
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
 from kquota.cli.quota.answer import unfit_notes
@@ -159,7 +159,7 @@ def _answer(
         brokers_later=wish.later,
         totals=totals(found, _capacities(capacity, rules)),
         resized=changed,
-        clients=tuple(client(one, waits.get(one.use.bucket)) for one in found),
+        clients=tuple((one, waits.get(one.use.bucket)) for one in found),
         quotas=document,
         notes=tuple(unfit_notes(document)) if given.output.for_people else (),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kquota.cli import local_files, world
 from kquota.cli.contract import say
-from kquota.cli.progress import stages
+from kquota.cli.engine_options import spark_reader
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid
@@ -21,7 +21,7 @@ from kquota.measure import counted
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.sizes.history import Listing, SnapshotKey
 from kquota.spark import files, trace_files
-from kquota.spark.session import session, starting
+from kquota.spark.session import starting
 from kquota.terms import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 
 if TYPE_CHECKING:
@@ -75,14 +75,11 @@ class UseSource:
     def _traced(self, stack: ExitStack, cluster_id: str, scratch: Path) -> tuple[MeasuredTime, UsageJob]:
         trace = trace_files.opened(self.given.trace or (), scratch)
         keys = trace_keys(trace, self.given.key)
-        on_stage = stack.enter_context(stages())
-        spark = stack.enter_context(session(scratch, trace.files, say, engine=self.engine, on_stage=on_stage))
+        reader = stack.enter_context(spark_reader(scratch, trace.files, self.engine))
         # Imported here, because only a job needs PySpark.
         from kquota.spark import trace_usage
-        from kquota.spark.reader import Reader
 
         bad, window_ms = trace_files.Bad(), round(self.window.total_seconds() * 1_000)
-        reader = Reader(spark=spark, scratch=scratch, uploads=not self.engine.local)
         found = trace_usage.opened(reader, trace, bad, cluster_id, keys, window_ms)
         if (note := trace.left_out(bad)) is not None:
             say(note)
@@ -106,13 +103,10 @@ class UseSource:
         begin = end - self.window
         laid = files.laid_out(found.waiting, scratch / "readings", ".jsonl")
         stored = sum(file.stat().st_size for file in files.of_days(found))
-        on_stage = stack.enter_context(stages())
         start = stack.enter_context(starting(scratch, laid.size() + stored, self.engine))
-        spark = stack.enter_context(session(scratch, laid, say, engine=self.engine, on_stage=on_stage, start=start))
+        reader = stack.enter_context(spark_reader(scratch, laid, self.engine, start))
         from kquota.spark import usage
-        from kquota.spark.reader import Reader
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=not self.engine.local)
         return MeasuredTime(cluster_id, begin, end), usage.opened(reader, found, laid, f"{begin:%Y-%m-%d}")
 
     def _fetched(self, cluster_id: str, scratch: Path) -> Path:
@@ -191,11 +185,9 @@ def _compact(folders: Sequence[Path], where: Engine, scratch: Path) -> None:
 def _compacted(batch: HistoryBatch, waiting: Mapping[Path, SnapshotKey], where: Engine, scratch: Path) -> None:
     scratch.mkdir()
     laid = files.laid_out(waiting, scratch / "readings", ".jsonl")
-    with stages() as on_stage, session(scratch, laid, say, engine=where, on_stage=on_stage) as spark:
+    with spark_reader(scratch, laid, where) as reader:
         from kquota.spark import usage
-        from kquota.spark.reader import Reader
 
-        reader = Reader(spark=spark, scratch=scratch)
         usage.write(usage.by_day(usage.readings(reader, laid)), batch.unfinished / "usage")
     place = batch.commit({"usage": batch.unfinished / "usage"}, set(waiting.values()))
     old = f"snapshot file{'' if len(waiting) == 1 else 's'}"

@@ -168,11 +168,6 @@ class Probed(Answer):
         yield from wrapped("", end, indent="")
 
 
-def planned(load: Load, explained: Explanation) -> LoadPlanned:
-    """Return the answer of a dry run."""
-    return LoadPlanned(probe=(load, explained))
-
-
 def probed(load: Load, explained: Explanation, readings: Sequence[Reading]) -> Probed:
     """Return the answer after the load. The exit code is 0 if the result matches the explanation, otherwise 8."""
     result = verdict.worst([verdict.of(load, one) for one in readings])
@@ -231,7 +226,6 @@ def _asked(load: Load) -> str:
 
 
 def _others(load: Load, explained: Explanation) -> Iterator[KeyAnswer]:
-    """Yield other quotas that may throttle this client."""
     mattering = (KEYS[Kind.REQUESTS],) if load.kind in BYTES else (KEYS[Kind.CONSUME],)
     for one in explained.answers:
         if load.kind is not Kind.CREATE_TOPICS and one.key in mattering and one.limit is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, JsonObject, each, hidden, key
+from kquota.cli.output import Answer, JsonObject, hidden, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
@@ -56,6 +56,17 @@ class LimitPlanned(Answer):
         raise Invalid("--find-limit --dry-run prints only text. Leave out --output")
 
 
+def _document(limit: Limit) -> JsonObject:
+    return {
+        "suggested": limit.suggested,
+        "tenants": limit.tenants,
+        "overcommit": limit.overcommit,
+        "suggested_per_tenant": limit.suggested_per_tenant,
+        "held": list(map(_held, limit.held)),
+        "steps": list(map(_step, limit.steps)),
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFound(Answer):
     """The rates that a controller sustained, and the suggested rate. All rates are in mutations per second."""
@@ -63,36 +74,30 @@ class LimitFound(Answer):
     INDENT = 2
     ASCII = True
 
-    suggested: float | None
-    """The rate for all clients together, or None without a suggestion."""
-    tenants: int
-    """The number of tenants among which the rate is divided."""
-    overcommit: float
-    """The factor by which each tenant's rate is multiplied."""
-    suggested_per_tenant: float | None
-    """The rate for each tenant, or None without a suggestion."""
-    held: tuple[Held, ...] = key(form=each(_held))
-    """The highest sustained rate for each size of topics."""
-    steps: tuple[Step, ...] = key(form=each(_step))
-    limit: Limit = hidden()
+    limit: Limit = spread(_document)
 
     def text(self) -> Iterator[str]:
         """Yield lines of at most 80 columns, except for a suggested command, which stays on one line."""
-        return _lines(self.limit)
+        found = self.limit
+        rows: dict[tuple[int, float], list[str]] = {}
+        for step in found.steps:
+            row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
+            row += [_ms(step.latency), _ms(step.lag)]
+        heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
+        yield from aligned(list(rows.values()), heads)
+        yield ""
+        yield "Each operation has two columns: the 95th percentile of its response times, and"
+        yield "`seen`, the time until all brokers showed the last result."
+        yield ""
+        for one in found.held:
+            yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")
+        yield ""
+        yield from _advice(found)
 
 
-def found(limit: Limit) -> LimitFound:
+def answer(limit: Limit) -> LimitFound:
     """Return the answer. The exit code is 0 with a suggestion, and 8 without one."""
-    return LimitFound(
-        suggested=limit.suggested,
-        tenants=limit.tenants,
-        overcommit=limit.overcommit,
-        suggested_per_tenant=limit.suggested_per_tenant,
-        held=limit.held,
-        steps=limit.steps,
-        limit=limit,
-        code=NOT_YET if limit.suggested is None else DONE,
-    )
+    return LimitFound(limit=limit, code=NOT_YET if limit.suggested is None else DONE)
 
 
 def plan(wanted: Ladder) -> str:
@@ -102,23 +107,6 @@ def plan(wanted: Ladder) -> str:
         "partitions"
         f" at a time and replication factor {wanted.replication_factor}"
     )
-
-
-def _lines(found: Limit) -> Iterator[str]:
-    rows: dict[tuple[int, float], list[str]] = {}
-    for step in found.steps:
-        row = rows.setdefault((step.size, step.rate), [f"{step.size}", f"{step.rate:g}/s"])
-        row += [_ms(step.latency), _ms(step.lag)]
-    heads = ["partitions", "rate", *(word for one in Operation for word in (one.value, "seen"))]
-    yield from aligned(list(rows.values()), heads)
-    yield ""
-    yield "Each operation has two columns: the 95th percentile of its response times, and"
-    yield "`seen`, the time until all brokers showed the last result."
-    yield ""
-    for one in found.held:
-        yield from wrapped("", f"{sized(one.size)}: {_sustained(one)}", indent="  ")
-    yield ""
-    yield from _advice(found, found.held)
 
 
 def sized(size: int) -> str:
@@ -133,8 +121,8 @@ def _sustained(one: Held) -> str:
     return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
 
 
-def _advice(found: Limit, held: Sequence[Held]) -> Iterator[str]:
-    rate, each = found.suggested, found.suggested_per_tenant
+def _advice(found: Limit) -> Iterator[str]:
+    rate, each, held = found.suggested, found.suggested_per_tenant, found.held
     if rate is None or each is None:
         words = "No suggestion: this controller is busy or slow. Check it before you set a quota."
         yield from wrapped("", words, indent="")

@@ -15,7 +15,7 @@ from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say, worded
 from kquota.cli.output import Answer, hidden
 from kquota.cli.progress import lasting
 from kquota.cli.quota.probe import client_command, limit
-from kquota.cli.quota.probe.answer import planned, probed
+from kquota.cli.quota.probe.answer import LoadPlanned, probed
 from kquota.cli.quota.probe.command import ProbeOptions
 from kquota.cli.quota.probe.limit import LimitPlanned
 from kquota.cli.quota.probe.options import asked
@@ -71,14 +71,14 @@ def run(options: ProbeOptions) -> Answer:
     wanted = asked(options)
     if options.client_command is not None:
         return _own_client(options, options.client_command, wanted.seconds or _CLIENT_SECONDS)
-    who = world.logins(world.where(options.connection), options.client_config)
+    logins = world.logins(world.where(options.connection), options.client_config)
     if options.clean_up:
-        return _clean_up(who, dry_run=options.dry_run)
-    user, client_id = preparation.user(who.user, options.user), options.client_id or who.client_id
-    with who.stage() as stage:
+        return _clean_up(logins, dry_run=options.dry_run)
+    user, client_id = preparation.user(logins.user, options.user), options.client_id or logins.client_id
+    with logins.stage() as stage:
         explained = _explained(stage, user, client_id)
         if wanted.kind is None:
-            return _limit(who, stage, explained, client_id, options)
+            return _limit(logins, stage, explained, client_id, options)
         load = preparation.prepared(
             wanted.kind,
             explained,
@@ -89,10 +89,10 @@ def run(options: ProbeOptions) -> Answer:
             most_bytes=wanted.most_bytes,
         )
         if options.dry_run:
-            return planned(load, explained)
+            return LoadPlanned(probe=(load, explained))
         _remove_older(stage)
     made = Made()
-    found = probed(load, explained, _readings(who, client_id, load, made))
+    found = probed(load, explained, _readings(logins, client_id, load, made))
     return replace(found, code=FAILED) if made.left else found
 
 
@@ -105,16 +105,15 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
     return found
 
 
-def _readings(who: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
+def _readings(logins: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
     say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
-    with _removed(who, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
-        return probe.readings(who, client_id, load, made.names, elapsed)
+    with _removed(logins, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
+        return probe.readings(logins, client_id, load, made.names, elapsed)
 
 
 def _limit(
-    who: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
+    logins: ProbeLogins, stage: ProbeCluster, explained: Explanation, client_id: str, options: ProbeOptions
 ) -> Answer:
-    """Find the highest mutation rates that the controller sustains. A dry run only returns the plan."""
     wanted = preparation.climbing(
         explained, stage.brokers, seconds=options.seconds, most_partitions=options.most_partitions
     )
@@ -123,28 +122,28 @@ def _limit(
     say(f"{limit.plan(wanted)}; Ctrl-C stops the probe and removes its topics")
     _remove_older(stage)
     made = Made()
-    with _removed(who, made):
-        steps = probe.steps(who, client_id, wanted, made.names, _say_step)
-    found = limit.found(Limit(steps=steps, tenants=options.tenants, overcommit=options.overcommit))
+    with _removed(logins, made):
+        steps = probe.steps(logins, client_id, wanted, made.names, _say_step)
+    found = limit.answer(Limit(steps=steps, tenants=options.tenants, overcommit=options.overcommit))
     return replace(found, code=FAILED) if made.left else found
 
 
 def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
     client_command.must_run(command)
-    who = world.logins(world.where(options.connection), None)
-    client_command.must_be_plain("PLAINTEXT" if who.security is None else who.security.protocol)
+    logins = world.logins(world.where(options.connection), None)
+    client_command.must_be_plain("PLAINTEXT" if logins.security is None else logins.security.protocol)
     has_topic = client_command.TOPIC in command
     topic = scratch.name(datetime.now(UTC), seconds, secrets.token_hex(4)) if has_topic else None
     if options.dry_run:
         return client_command.ClientPlanned(command=command, topic=topic, seconds=seconds)
     made, record = Made(), BehaviorRecord()
-    with _removed(who, made):
+    with _removed(logins, made):
         if topic is not None:
-            with who.stage() as stage:
+            with logins.stage() as stage:
                 made.names.append(topic)
                 alone = {number: (broker,) for number, broker in enumerate(stage.brokers)}
                 actions.create(stage.topics, time, stage.sight, topic, alone)
-        with who.throttle_proxy(record) as bootstrap:
+        with logins.throttle_proxy(record) as bootstrap:
             say(f"running the client for at most {seconds:g} s; Ctrl-C stops it")
             exit_code = client_command.ran(client_command.words(command, bootstrap, topic or ""), seconds)
     answer = client_command.shown(command, topic, exit_code, record.figures())
@@ -156,8 +155,8 @@ def _say_step(step: Step) -> None:
         say(f"{limit.sized(step.size)}, {step.rate:g} mutations/s: done")
 
 
-def _clean_up(who: ProbeLogins, *, dry_run: bool) -> Answer:
-    with who.stage() as stage:
+def _clean_up(logins: ProbeLogins, *, dry_run: bool) -> Answer:
+    with logins.stage() as stage:
         found = probe.older(stage) if dry_run else _remove_older(stage)
     running = [
         f"topic {topic.name}: kept, because its probe may run until {scratch.ends(topic.name):%H:%M:%S} UTC"
@@ -186,11 +185,11 @@ class Made:
 
 
 @contextmanager
-def _removed(who: ProbeLogins, made: Made) -> Iterator[None]:
+def _removed(logins: ProbeLogins, made: Made) -> Iterator[None]:
     """Remove all topics of the probe at the end of this block, also after an error."""
     try:
         with probe.removed(
-            who, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
+            logins, made.names, removing=lambda: say("removing the topics of the probe"), left=made.complain
         ):
             yield
     except KeyboardInterrupt:

@@ -274,14 +274,11 @@ def client_name(stream: TraceStream) -> str:
 
 
 def _plot(curve: Curve, what: str) -> Iterator[str]:
-    shown = curve.within(_width())
+    width = max(_FEWEST, min(MOST, shutil.get_terminal_size().columns - 2)) if sys.stdout.isatty() else _CELLS
+    shown = curve.within(width)
     rates = [cell / shown.seconds for cell in shown.cells]
     most = max(rates, default=0.0)
     bars = "".join(_BARS[min(8, math.ceil(rate * 8 / most)) if most else 0] for rate in rates)
     yield ""
     yield f"{what}/s, at most {most:,.0f}; one cell is {shown.seconds} s"
     yield f"|{bars}|"
-
-
-def _width() -> int:
-    return max(_FEWEST, min(MOST, shutil.get_terminal_size().columns - 2)) if sys.stdout.isatty() else _CELLS

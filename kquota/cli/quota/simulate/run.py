@@ -8,11 +8,10 @@ from typing import Final
 
 from kquota.cli import local_files
 from kquota.cli.contract import say
-from kquota.cli.engine_options import engine
+from kquota.cli.engine_options import engine, spark_reader
 from kquota.cli.list_options import topics_in
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer
-from kquota.cli.progress import stages
 from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, Traced, client_name, deployed
 from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
@@ -28,7 +27,6 @@ from kquota.simulate.load import Admission, Manner, Quotas, Request
 from kquota.simulate.trace import Answered
 from kquota.spark import trace_files
 from kquota.spark.engine import Engine
-from kquota.spark.session import session
 from kquota.spark.trace_files import Bad, TraceFiles
 from kquota.terms import SAMPLES
 
@@ -66,7 +64,12 @@ def run(options: SimulateOptions) -> Answer:
         # A steady load has no mutations.
         keys = [key for key in LIMITS if options.trace is not None or QUOTA_KEYS[key].model is not Model.BUCKET]
         raise Invalid(f"no quota is given. Give {listed(map(option_name, keys), 'or')}")
-    return _streamed(options, held) if options.trace is None else _traced(options, held)
+    if options.trace is not None:
+        return _traced(options, held)
+    found = flow(_steady(options, held), held, closed_loop=options.closed_loop)
+    if found.unfinished:
+        raise Invalid(UNFINISHED)
+    return Streamed(held=held, flow=found, bytes_curve=found.bytes_curve)
 
 
 def _quotas(given: SimulateOptions) -> Quotas:
@@ -152,13 +155,6 @@ def _items(given: SimulateOptions) -> Sequence[int]:
     return list(found.values())
 
 
-def _streamed(given: SimulateOptions, held: Quotas) -> Answer:
-    found = flow(_steady(given, held), held, closed_loop=given.closed_loop)
-    if found.unfinished:
-        raise Invalid(UNFINISHED)
-    return Streamed(held=held, flow=found, bytes_curve=found.bytes_curve)
-
-
 def _steady(given: SimulateOptions, held: Quotas) -> Iterable[Request]:
     assert given.load is not None
     of_size, lasting = given.request_size or REQUEST_SIZE, given.for_ or LASTING
@@ -222,16 +218,11 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
 def _answered(
     given: SimulateOptions, held: Quotas, trace: TraceFiles, bad: Bad, where: Engine, scratch: Path
 ) -> list[Answered]:
-    if not _asks_for_spark(where, given) and trace.text_size() < _MUCH:
+    asks_for_spark = where.master is not None or where.remote is not None or bool(given.spark.conf)
+    if not asks_for_spark and trace.text_size() < _MUCH:
         return traces.answered(trace_files.rows(trace, bad), held, closed_loop=given.closed_loop)
-    with stages() as on_stage, session(scratch, trace.files, say, engine=where, on_stage=on_stage) as spark:
+    with spark_reader(scratch, trace.files, where) as reader:
         # Imported here, because a small trace does not need PySpark.
-        from kquota.spark.reader import Reader
         from kquota.spark.trace import answered
 
-        reader = Reader(spark=spark, scratch=scratch, uploads=not where.local)
         return answered(reader, trace, held, bad, closed_loop=given.closed_loop)
-
-
-def _asks_for_spark(where: Engine, given: SimulateOptions) -> bool:
-    return where.master is not None or where.remote is not None or bool(given.spark.conf)

@@ -34,7 +34,7 @@ class Cleared(Answer):
     """The settings that were restored, or removed with `--all`."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
     """The settings that could not be restored or removed yet, with the reasons."""
-    cleared_brokers: tuple[BrokerId, ...] = ()
+    cleared_brokers: tuple[BrokerId, ...]
     """The brokers whose rates were unknown until `--all` removed the rates."""
 
     def text(self) -> Iterator[str]:
@@ -72,8 +72,8 @@ def run(options: ClearOptions) -> Cleared:
 def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -> Cleared:
     hold = None if options.dry_run else move_stores.Hold(doing="throttle clear")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
-        ending, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
-        mine, ending = ending, lost_brokers.without(ending, lost, ports.cluster)
+        mine, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
+        ending = lost_brokers.without(mine, lost, ports.cluster)
         lost_brokers.warn(mine, lost)
         if options.dry_run:
             restoration = set_and_clear.would_restore(ports.cluster, ports.runs, ending)

@@ -19,8 +19,8 @@ from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
-from kquota.throttle.doctor import Sightings
-from kquota.throttle.standing import Finding, Remedy
+from kquota.throttle.doctor import Sightings, findings
+from kquota.throttle.standing import Finding, Remedy, Standing
 
 
 def _fix() -> str:
@@ -93,19 +93,19 @@ class Examination(Answer):
     found: tuple[Finding, ...] = hidden()
     findings: Sequence[JsonObject]
     """The JSON of `found`."""
-    planned: tuple[Change, ...] = ()
+    planned: tuple[Change, ...]
     """The changes that `--fix` would make. Only a dry run has them."""
-    fixed: tuple[Change, ...] = ()
+    fixed: tuple[Change, ...]
     """The changes that `--fix` made."""
     pending: Mapping[Setting, KquotaError] = key(form=pending)
     """The settings that `--fix` could not remove, with the reasons."""
-    unread_brokers: tuple[int, ...] | None = ()
+    unread_brokers: tuple[int, ...] | None
     """The brokers whose rates are unknown. None if it is unknown which brokers are dead."""
-    cleared_brokers: tuple[int, ...] = ()
+    cleared_brokers: tuple[int, ...]
     """The dead brokers whose rates were unknown until `--fix` removed the rates."""
-    unread_topics: tuple[str, ...] = ()
+    unread_topics: tuple[str, ...]
     """The topics whose lists are unknown, because they could not be read."""
-    hidden_topics: tuple[str, ...] = ()
+    hidden_topics: tuple[str, ...]
     """The topics whose lists are unknown, because Kafka hides the topics from this user."""
 
     HEADER = ("rule", "where", "what", "effect", "do", "fixable")
@@ -123,60 +123,52 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, DO[one.remedy](one), "yes" if one.fixable else "no"]
 
 
-def summary(
-    found: Sequence[Finding],
-    unread: Sequence[BrokerId] = (),
-    unread_topics: Sequence[str] = (),
-    hidden: Sequence[str] = (),
-    *,
-    unlisted: bool = False,
-) -> str:
-    """Return as text the number of findings of each rule, and the rates and lists that are unknown."""
+def _summary(found: Sequence[Finding], standing: Standing, unread: Sequence[BrokerId], hidden: Sequence[str]) -> str:
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count:,}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
-    unknown += ["the rates of dead brokers without replicas"] if unlisted else []
-    unknown += [f"the lists of {counted(len(unread_topics), 'topic')}"] if unread_topics else []
+    unknown += ["the rates of dead brokers without replicas"] if standing.why_unlisted is not None else []
+    unknown += [f"the lists of {counted(len(standing.unread_topics), 'topic')}"] if standing.unread_topics else []
     unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
     return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
 
 
 def examination(
-    found: Sequence[Finding],
+    standing: Standing,
     sightings: Sightings | None,
     *,
     planned: Sequence[Change] = (),
     fixed: Sequence[Change] = (),
     undone: Mapping[Setting, KquotaError] | None = None,
-    unread: Sequence[BrokerId] = (),
     cleared: Sequence[BrokerId] = (),
-    unlisted: bool = False,
-    unread_topics: Sequence[str] = (),
     hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
-    """Return the answer. `sightings` has the time when doctor first saw each leftover. None means that kquota could not
-    record these times. `undone` has the pending settings. `unlisted` is true if the fenced brokers are unknown. The
-    other arguments are as in `Examination`.
+    """Return the answer with the findings about `standing`. `sightings` has the time when doctor first saw each
+    leftover, or is None if kquota could not record these times. `undone` has the pending settings. The other arguments
+    are as in `Examination`.
 
     The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
     Otherwise, it is 0.
     """
+    found = findings(standing)
     first = {} if sightings is None else sightings.first
+    unread = tuple(broker for broker in standing.unread if broker not in cleared)
+    unlisted = standing.why_unlisted is not None
     return Examination(
-        found=tuple(found),
+        found=found,
         findings=[_finding(one, first) for one in found],
         planned=tuple(planned),
         fixed=tuple(fixed),
         pending=undone or {},
         notes=(*notes, *hidden_lists(hidden)),
-        unread_brokers=None if unlisted else tuple(unread),
+        unread_brokers=None if unlisted else unread,
         cleared_brokers=tuple(cleared),
-        unread_topics=tuple(unread_topics),
+        unread_topics=standing.unread_topics,
         hidden_topics=tuple(hidden),
-        closing_notes=(summary(found, unread, unread_topics, hidden, unlisted=unlisted),),
-        code=NOT_YET if found or undone or unread or unlisted or unread_topics or hidden else DONE,
+        closing_notes=(_summary(found, standing, unread, hidden),),
+        code=NOT_YET if found or undone or unread or unlisted or standing.unread_topics or hidden else DONE,
     )
 
 

@@ -15,7 +15,7 @@ from kquota.measure import duration, human_duration
 from kquota.reassign.throttle_writes import clear_dead
 from kquota.settings.change import Change
 from kquota.terms import REPLICATION_RATES, BrokerId
-from kquota.throttle import actions, doctor, doctor_rates
+from kquota.throttle import actions, doctor_rates
 from kquota.throttle.actions import Leftovers
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import Standing
@@ -54,7 +54,6 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
     """
     with move_stores.throttling(at, options.state_dir) as ports:
         standing = actions.read(ports)
-        found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         try:
             left: Leftovers | None = actions.leftovers(ports, standing, older_than or 0.0)
@@ -69,16 +68,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         planned = left.changes
         notes += _proposal(planned, _dead(standing, planned, older_than))
     sightings = None if left is None else left.sightings
-    return examination(
-        found,
-        sightings,
-        planned=planned,
-        unread=standing.unread,
-        unlisted=standing.why_unlisted is not None,
-        unread_topics=standing.unread_topics,
-        hidden=hidden,
-        notes=notes,
-    )
+    return examination(standing, sightings, planned=planned, hidden=hidden, notes=notes)
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
@@ -93,7 +83,6 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
         removal = actions.remove(ports, left.changes)
         standing = actions.read(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
-        found = doctor.findings(standing)
         hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
         sightings = actions.leftovers(ports, standing, older_than).sightings
     cleared = cleared_of(candidates, dead)
@@ -110,16 +99,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {human_duration(older_than)} ago")
     return examination(
-        found,
-        sightings,
-        fixed=removal.restored,
-        undone=undone,
-        unread=[broker for broker in standing.unread if broker not in cleared],
-        cleared=cleared,
-        unlisted=standing.why_unlisted is not None,
-        unread_topics=standing.unread_topics,
-        hidden=hidden,
-        notes=notes,
+        standing, sightings, fixed=removal.restored, undone=undone, cleared=cleared, hidden=hidden, notes=notes
     )
 
 
@@ -131,7 +111,6 @@ def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> t
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    """Raise Refused if kquota cannot read all runs, because an unread run may need an apparent leftover."""
     if ports.alone is not None and ports.hidden:
         raise Refused(
             ports.alone, ". Nothing was removed, because a run of another host may need the leftover throttles"
@@ -144,9 +123,6 @@ def _must_know_all_runs(ports: Ports) -> None:
 
 
 def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], ports: Ports, older_than: float) -> None:
-    """Ask for one confirmation. Raises Refused if the operator does not confirm, and Conflict if a throttle changed in
-    the meantime.
-    """
     for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove these throttles?")

@@ -69,9 +69,7 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
     Raises Refused as `recover` does, and the errors of `set_and_clear.would_recover`.
     """
     with move_stores.throttling(at, options.state_dir) as ports:
-        _must_exist(ports, broker)
-        if not options.force:
-            _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)
+        _check(ports, options, broker, rate)
         seen = set_and_clear.would_recover(ports.cluster, ports.runs, ports.clock, broker, rate)
     held = HeldThrottle(run=seen.run, changes=(*seen.restoration.restored, *seen.changes), dead=seen.unlimited)
     notes = list(remaining(seen.restoration, again="Run the command without --dry-run"))
@@ -90,9 +88,7 @@ def _look(
     """
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
-        _must_exist(ports, broker)
-        if not options.force:
-            _must_catch_up(ports, ports.cluster.snapshot(None), broker, rate)
+        _check(ports, options, broker, rate)
         seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going, reason=options.reason)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
@@ -102,6 +98,14 @@ def _look(
         count = f"{len(seen.behind):,} replica{'s are' if len(seen.behind) > 1 else ' is'}"
         say(f"broker {broker}: {count} out of sync{unlimited}")
     return seen
+
+
+def _check(ports: Ports, options: SetOptions, broker: BrokerId, rate: ByteRate) -> None:
+    snapshot = ports.cluster.snapshot(None)
+    known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
+    must_be_known([broker], known, "--recovering")
+    if not options.force:
+        _must_catch_up(ports, snapshot, broker, rate)
 
 
 def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: ByteRate) -> None:
@@ -124,18 +128,11 @@ def _must_catch_up(ports: Ports, snapshot: Snapshot, broker: BrokerId, rate: Byt
         )
         for name, now in late.items()
     ]
-    never, enough = f"broker {broker} never catches up", f"broker {broker} can catch up"
     must_keep_up(
         ports.log_dirs,
         PacedCopies(moves=moving, partitions=late),
         rate,
-        never=never,
-        enough=enough,
+        never=f"broker {broker} never catches up",
+        enough=f"broker {broker} can catch up",
         anyway="set the given throttle",
     )
-
-
-def _must_exist(ports: Ports, broker: BrokerId) -> None:
-    snapshot = ports.cluster.snapshot(None)
-    known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
-    must_be_known([broker], known, "--recovering")

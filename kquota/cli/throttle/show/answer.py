@@ -115,11 +115,11 @@ class ThrottlesShown(Answer):
     partitions: tuple[PartitionFlow, ...]
     runs: tuple[Run, ...] = key(form=each(_run))
     """The runs that set at least one of the shown values, sorted by id."""
-    filtered: bool = hidden(default=False)
+    filtered: bool = hidden()
     """True if the operator selected topics or brokers."""
-    rates_unknown: bool = hidden(default=False)
+    rates_unknown: bool = hidden()
     """True if a rate of the selection is unknown."""
-    lists_unknown: bool = hidden(default=False)
+    lists_unknown: bool = hidden()
     """True if a list of the selection is unknown."""
 
     HEADER = ("kind", "name", "key", "value", "runs", "since")
