@@ -276,7 +276,7 @@ def _start(plan: Sandbox, where: Java, report: ReportProgress) -> None:
     for broker in plan.brokers:
         _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties, tiers=plan.tiered))
     if plan.controller_port:
-        _format(plan, where)
+        _format(plan)
     for broker in plan.brokers:
         _start_broker(plan, broker, where)
     if plan.brokers:
@@ -310,14 +310,14 @@ def _metadata(plan: Sandbox, broker: SandboxBroker) -> dict[str, Any]:
     return servers.on_kraft(broker, plan.controller_port)
 
 
-def _format(plan: Sandbox, where: Java) -> None:
-    assert plan.kafka
+def _format(plan: Sandbox) -> None:
     cluster_id = servers.new_id()
     controller, *others = plan.brokers
     for broker in others:
         _write(servers.formatted(broker, cluster_id))
-    kafka = jars.kafka(plan.kafka, silent)
-    command = servers.format_command(where.executable, kafka, controller, cluster_id)
+    # Only Kafka's tool can write the first metadata of the controller.
+    tool = "kafka.tools.StorageTool"
+    command = kafka_tool(plan, tool, "format", "-t", cluster_id, "-c", str(controller.configuration))
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         reason = named_error(answer.stdout + answer.stderr)
