@@ -36,12 +36,7 @@ class BalanceBand:
     mean: int
 
     @classmethod
-    def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """Return the band around the mean of `loads`, as in `about`."""
-        return cls.about(Fraction(sum(loads), len(loads)), tolerance)
-
-    @classmethod
-    def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
+    def around(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
         """Return the band around `mean`. Its limits are `mean` x (1 - `tolerance`) and `mean` x (1 + `tolerance`),
         rounded outwards.
         """

@@ -45,7 +45,7 @@ def proposal(
     brokers, racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a
     topic needs more brokers than there are, or if only some brokers have a rack.
     """
-    check_racks(racks)
+    _check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})
     topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
     for name in sorted(current.targets):
@@ -70,8 +70,7 @@ def proposal(
     )
 
 
-def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
-    """Raise Refused if some brokers have a rack and some do not."""
+def _check_racks(racks: Mapping[BrokerId, str | None]) -> None:
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(

@@ -8,6 +8,7 @@ allow. The planner then adds brokers and balances bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Final
 
 from kquota.errors import Parameter, Refused
@@ -184,7 +185,8 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
     if not goal.add and not goal.balance:
         return None
-    band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)
+    held = sum(draft.bytes[broker] for broker in goal.destinations)
+    band = BalanceBand.around(Fraction(held, len(goal.destinations)), goal.tolerance)
     if goal.add:
         fill(draft, goal, movable, band, goal.add, Why.ADD)
     if goal.balance:

@@ -117,20 +117,20 @@ class Sandbox:
         self.start_broker(broker_id)
 
 
-def silent(_what: str, _share: float | None) -> None:
-    """Ignore progress. This is the default callback."""
+def _silent(_what: str, _share: float | None) -> None:
+    pass
 
 
 def up(
     *,
-    name: str = "default",
+    name: str,
     kafka: str | None = jars.NEWEST,
     brokers: int = BROKERS,
     properties: Mapping[str, str] | None = None,
     tiered: bool = False,
     metrics: bool = False,
     owner_pid: int | None = None,
-    report: ReportProgress = silent,
+    report: ReportProgress = _silent,
 ) -> Sandbox:
     """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
@@ -177,8 +177,7 @@ def up(
     return ready
 
 
-def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, metrics: bool) -> java.Java:
-    """Download missing jars of the servers, and return the Java that runs the servers."""
+def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, metrics: bool) -> Java:
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
@@ -191,7 +190,7 @@ def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, m
     return where
 
 
-def down(name: str = "default") -> bool:
+def down(name: str) -> bool:
     """Stop every server of a sandbox and remove its data, even after a crash. Return False if there is no sandbox.
 
     Raises Invalid for an invalid name, Busy while another kquota starts or stops the sandbox, and Refused if its folder
@@ -206,7 +205,7 @@ def down(name: str = "default") -> bool:
     return True
 
 
-def find(name: str = "default") -> Sandbox | None:
+def find(name: str) -> Sandbox | None:
     """Return the sandbox of this name, running or not. None if it does not exist.
 
     Raises Invalid for an invalid name, and Refused for a damaged sandbox file.
@@ -230,7 +229,7 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
         raise Invalid("a ZooKeeper-only sandbox has no Kafka tools")
-    return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
+    return servers.tool_command(java.find().executable, jars.kafka(version, _silent), main_class, *arguments)
 
 
 def _refuse_running(name: str) -> None:
@@ -329,9 +328,9 @@ def _format(plan: Sandbox) -> None:
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     assert plan.kafka
-    kafka = jars.kafka(plan.kafka, silent)
-    more = [jars.tiers(plan.kafka, silent)] if plan.tiered else []
-    agent = jars.metrics_agent(silent) if broker.metrics_port else None
+    kafka = jars.kafka(plan.kafka, _silent)
+    more = [jars.tiers(plan.kafka, _silent)] if plan.tiered else []
+    agent = jars.metrics_agent(_silent) if broker.metrics_port else None
     broker.process.start(servers.broker_command(where.executable, kafka, broker, *more, agent=agent))
 
 

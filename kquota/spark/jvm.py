@@ -20,7 +20,6 @@ from kquota.errors import Parameter, Refused
 
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
-
 MORE_MEMORY: Final = ("Give Spark more memory with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
