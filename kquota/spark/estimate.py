@@ -176,23 +176,16 @@ def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataF
 def _waves(
     known_partitions: DataFrame, plan: PlanFrame, split: Split, rate: LeaderRate, reader: Reader, left: DataFrame | None
 ) -> tuple[Wave, ...]:
-    waves = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
-    flow = flows(summed(waves.moving, plan.places, left), rate)
+    moving, ends = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
+    flow = flows(summed(moving, plan.places, left), rate)
     return tuple(
         Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
-        for n, (first, last) in waves.ends.items()
+        for n, (first, last) in ends.items()
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WaveFrames:
-    """The moving partitions, each with its `wave` (from 1), and the first and the last partition of each wave."""
-
-    moving: DataFrame
-    ends: Mapping[int, tuple[str, str]]
-
-
-def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
+def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> tuple[DataFrame, dict[int, tuple[str, str]]]:
+    """Return the partitions, each with its `wave` (from 1), and the names of the first and last one of each wave."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
     # Only the bytes of each partition leave Spark, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
@@ -208,10 +201,8 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
     table = reader.objects("waves", _rows(cuts, step), "step int, start int, stop int, wave int")
     same = F.floor(F.col("n") / step) == F.col("step")
     within = (F.col("n") >= F.col("start")) & (F.col("n") < F.col("stop"))
-    return _WaveFrames(
-        moving=ordered.join(F.broadcast(table), same & within),
-        ends={wave: (names[start], names[stop - 1]) for wave, (start, stop) in enumerate(cuts, 1)},
-    )
+    ends = {wave: (names[start], names[stop - 1]) for wave, (start, stop) in enumerate(cuts, 1)}
+    return ordered.join(F.broadcast(table), same & within), ends
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:

@@ -20,16 +20,18 @@ from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files, is_elsewhere, unpacked
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _MOST_SENT: Final = 100_000_000
 """kquota sends a local history only if its Parquet files have at most this many bytes, because client and driver hold
 several copies of the rows.
 """
-SCHEMA: Final = "file string, value string"
+_SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
 """The lines in one statement have at most this many characters in total. A longer line gets its own statement."""
-_ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
+_ROWS: Final = f"SELECT inline(from_json(:rows, 'array<struct<{_SCHEMA}>>'))"
+CORRUPT: Final = "corrupt"
+"""The column with the text of a line that is not valid."""
 
 _Row = tuple[str, str]
 
@@ -61,20 +63,18 @@ class Reader:
             frames.append(self.spark.read.text(path).select(F.col("_metadata.file_path").alias("file"), "value"))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
-    def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the columns of `schema` from JSON lines, and `file` as in `lines`.
+    def json_lines(self, files: Files, schema: str) -> DataFrame:
+        """Return the columns of `schema` from JSON lines, `corrupt` as in `parsed`, and `file` as in `lines`.
 
-        `corrupt` names the column of `schema` that receives the text of an invalid line. Blank lines are left out.
-        Raises the same errors as `lines`.
+        Blank lines are left out. Raises the same errors as `lines`.
         """
         from pyspark.sql import functions as F
 
         if self.uploads:
             lines = self.lines(files).where(F.trim("value") != "")
-            parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
-            return lines.select("file", parsed.alias("parsed")).select("file", "parsed.*")
+            return lines.select("file", parsed(schema)).select("file", "parsed.*")
         # Read the JSON directly, because `from_json` creates a decoder of 8 kB for each line.
-        reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
+        reading = self.spark.read.schema(f"{schema}, {CORRUPT} string").option("columnNameOfCorruptRecord", CORRUPT)
         frames = []
         if files.names:
             frames.append(reading.json(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*"))
@@ -206,6 +206,17 @@ class Reader:
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
 
 
+def parsed(schema: str, *, csv: bool = False) -> Column:
+    """Return the column `parsed`: the fields of `schema` from the JSON in the column `value`, or with `csv` from a row
+    of CSV. The field `corrupt` has the text if it is not valid, and is otherwise null.
+    """
+    from pyspark.sql import functions as F
+
+    whole, options = f"{schema}, {CORRUPT} string", {"columnNameOfCorruptRecord": CORRUPT}
+    column = F.from_csv("value", whole, options | {"escape": '"'}) if csv else F.from_json("value", whole, options)
+    return column.alias("parsed")
+
+
 def schema_of(columns: Mapping[str, str]) -> str:
     """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
@@ -223,7 +234,7 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     # The client of Spark Connect splits the rows into messages. With a local driver, a query contains its rows, so
     # kquota divides many rows among several queries.
     if is_remote():
-        return spark.createDataFrame(list(rows), SCHEMA)
+        return spark.createDataFrame(list(rows), _SCHEMA)
     frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
     return reduce(lambda one, other: one.unionAll(other), frames)
 
