@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
-from kquota.terms import ANONYMOUS, CONTROLLER_MUTATION_RATE
+from kquota.terms import ANONYMOUS, CONTROLLER_MUTATION_RATE, BrokerId
 
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
     from kquota.stores.state.clusters import NamedCluster
-    from kquota.terms import BrokerId
-
 TIMEOUT: Final = 60.0
 """The default of `default.api.timeout.ms`, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
@@ -45,7 +43,7 @@ be unreachable from this host.
 
 
 def _unheard(_: object) -> None:
-    """The default callback, which does nothing."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +220,6 @@ def _opened(
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
 ) -> Iterator[Cluster]:
-    """Connect with the login `security`, and yield the cluster. `client_id` replaces the client-id of the login."""
     from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
@@ -268,7 +265,6 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
-    from kquota.terms import BrokerId
 
     found = configs.describe(configs.resources(BROKERS))
     brokers = [

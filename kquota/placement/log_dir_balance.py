@@ -37,8 +37,7 @@ _MOST_PAIRED: Final = 100
 class LogDirGoal:
     """The goal: each log dir of `broker` holds about the same number of bytes. Only replicas of `topics` move.
 
-    `tolerance` is the largest distance of a log dir's bytes from the mean, as a fraction of the mean. `disk_limit` is
-    the largest used fraction of each volume when all copies are complete and no old replica is deleted yet.
+    `tolerance` and `disk_limit` are those of `Goal`, for a log dir and its volume.
     """
 
     broker: BrokerId
@@ -78,9 +77,7 @@ class LogDirChange:
     """The volume of the log dir, or None if its size is unknown."""
 
     def share(self, grown: int) -> float | None:
-        """Return the used fraction of the volume after `grown` more bytes, or None if the size of the volume is unknown
-        or 0.
-        """
+        """Return the used fraction of the volume after `grown` more bytes, or None if its size is unknown or 0."""
         return None if self.disk is None else self.disk.share(grown)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -51,17 +51,8 @@ class Reader:
 
         Raises the errors of `uploaded` if local files must be sent.
         """
-        from pyspark.sql import functions as F
-
-        frames = []
-        if self.uploads and files.names:
-            frames.append(uploaded(self.spark, files))
-        elif files.names:
-            read = self.spark.read.text(str(files.folder))
-            frames.append(read.select(F.col("_metadata.file_name").alias("file"), "value"))
-        for path in files.elsewhere:
-            frames.append(self.spark.read.text(path).select(F.col("_metadata.file_path").alias("file"), "value"))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        sent = [uploaded(self.spark, files)] if self.uploads and files.names else []
+        return _union([*sent, *_frames(self.spark.read.text, files, local=not sent)])
 
     def json_lines(self, files: Files, schema: str) -> DataFrame:
         """Return the columns of `schema` from JSON lines, `corrupt` as in `parsed`, and `file` as in `lines`.
@@ -75,12 +66,7 @@ class Reader:
             return lines.select("file", parsed(schema)).select("file", "parsed.*")
         # Read the JSON directly, because `from_json` creates a decoder of 8 kB for each line.
         reading = self.spark.read.schema(f"{schema}, {CORRUPT} string").option("columnNameOfCorruptRecord", CORRUPT)
-        frames = []
-        if files.names:
-            frames.append(reading.json(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*"))
-        for path in files.elsewhere:
-            frames.append(reading.json(path).select(F.col("_metadata.file_path").alias("file"), "*"))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        return _union(_frames(reading.json, files, local=True))
 
     def parquet(self, files: Files, name: str) -> DataFrame:
         """Return the rows of Parquet files with all their columns.
@@ -124,7 +110,7 @@ class Reader:
             except AnalysisException as error:
                 why = cause(str(error))
                 raise Invalid(given_in, f" {', '.join(read)}: cannot be read: {why}. Correct the path") from error
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        return _union(frames)
 
     def _hive(self, folder: Path, pattern: str, given_in: Parameter, *, elsewhere: bool) -> DataFrame:
         files = sorted(folder.rglob(pattern))
@@ -235,7 +221,20 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     # kquota divides many rows among several queries.
     if is_remote():
         return spark.createDataFrame(list(rows), _SCHEMA)
-    frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+    return _union(spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+
+
+def _frames(read: Callable[[str], DataFrame], files: Files, *, local: bool) -> Iterator[DataFrame]:
+    """Yield the rows of the local files, if `local` is set, and of each file elsewhere, with the column `file`."""
+    from pyspark.sql import functions as F
+
+    if local and files.names:
+        yield read(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*")
+    for path in files.elsewhere:
+        yield read(path).select(F.col("_metadata.file_path").alias("file"), "*")
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionAll(other), frames)
 
 

@@ -60,7 +60,7 @@ _RATIO: Final = 1.02
 _SECONDS_BITS: Final = 32
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageJob:
     """The compacted days of one cluster, calculated from usage snapshots or from a trace."""
 
