@@ -52,21 +52,22 @@ def proposal(
         topics[name.topic].append(name)
     factors = {topic: [len(current.targets[name]) for name in names] for topic, names in topics.items()}
     proposed: dict[TopicPartition, Replicas] = {}
-    for topic, those in factors.items():
-        if those[0] > len(racks):
+    for topic, topic_factors in factors.items():
+        factor = topic_factors[0]
+        if factor > len(racks):
             raise Refused(
-                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}. "
+                f"topic {topic}: Replication factor: {factor} larger than available brokers: {len(racks)}. "
                 "Give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))
-        found = placed(racks, len(those), those[0], start=start, shift=shift)
-        proposed |= zip(topics[topic], found.values(), strict=True)
+        replicas = placed(racks, len(topic_factors), factor, start=start, shift=shift)
+        proposed |= zip(topics[topic], replicas.values(), strict=True)
     return Proposal(
         current=current,
         proposed=Plan(targets=proposed),
         gaining=tuple(name for name, before in current.targets.items() if not set(proposed[name]) <= set(before)),
-        mixed={topic: Counter(those) for topic, those in factors.items() if len(set(those)) > 1},
+        mixed={topic: Counter(each) for topic, each in factors.items() if len(set(each)) > 1},
     )
 
 

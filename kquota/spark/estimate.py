@@ -266,19 +266,11 @@ def moved(partitions: DataFrame) -> Moved:
 
 
 def _held(partitions: DataFrame) -> tuple[BrokerBytes, ...]:
-    def now(replica: Column) -> Column:
-        # A partition that is not in the plan has no targets, so its replicas stay.
-        stays = F.coalesce(F.array_contains("targets", replica["broker"]), F.lit(True))
-        return _held_row(replica["broker"], replica["size"], F.when(stays, replica["size"]).otherwise(F.lit(0)))
-
-    def new(broker: Column) -> Column:
-        return _held_row(broker, F.lit(0), F.col("size"))
-
-    every = F.concat(F.transform("replicas", now), F.transform("adds", new))
-    replicas = partitions.select(F.explode(every).alias("r")).select("r.*")
-    sums = replicas.groupBy("broker").agg(F.sum("before").alias("before"), F.sum("after").alias("after"))
+    held = partitions.select(F.explode("replicas").alias("r"), "targets").select("r.broker", "r.size", "targets")
+    # A partition that is not in the plan has no targets, so its replicas stay.
+    stays = F.coalesce(F.array_contains("targets", F.col("broker")), F.lit(True))
+    after = F.when(stays, F.col("size")).otherwise(0).alias("after")
+    now = held.select("broker", F.col("size").alias("before"), after)
+    new = partitions.select(F.explode("adds").alias("broker"), F.lit(0).alias("before"), F.col("size").alias("after"))
+    sums = now.unionAll(new).groupBy("broker").agg(F.sum("before").alias("before"), F.sum("after").alias("after"))
     return tuple(sorted((BrokerBytes(**row.asDict()) for row in sums.collect()), key=lambda held: held.broker))
-
-
-def _held_row(broker: Column, before: Column, after: Column) -> Column:
-    return F.struct(broker.alias("broker"), before.cast("bigint").alias("before"), after.cast("bigint").alias("after"))
