@@ -117,8 +117,8 @@ class Sandbox:
         self.start_broker(broker_id)
 
 
-def _silent(_what: str, _share: float | None) -> None:
-    pass
+def silent(_what: str, _share: float | None) -> None:
+    """Ignore progress. This is the default callback."""
 
 
 def up(
@@ -130,7 +130,7 @@ def up(
     tiered: bool = False,
     metrics: bool = False,
     owner_pid: int | None = None,
-    report: ReportProgress = _silent,
+    report: ReportProgress = silent,
 ) -> Sandbox:
     """Start a sandbox with this Kafka version, or with only ZooKeeper (None), and wait until every server answers.
 
@@ -229,7 +229,7 @@ def kafka_tool(kafka: Sandbox | str, main_class: str, *arguments: str) -> list[s
     version = kafka if isinstance(kafka, str) else kafka.kafka
     if version is None:
         raise Invalid("a ZooKeeper-only sandbox has no Kafka tools")
-    return servers.tool_command(java.find().executable, jars.kafka(version, _silent), main_class, *arguments)
+    return servers.tool_command(java.find().executable, jars.kafka(version, silent), main_class, *arguments)
 
 
 def _refuse_running(name: str) -> None:
@@ -328,9 +328,9 @@ def _format(plan: Sandbox) -> None:
 
 def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     assert plan.kafka
-    kafka = jars.kafka(plan.kafka, _silent)
-    more = [jars.tiers(plan.kafka, _silent)] if plan.tiered else []
-    agent = jars.metrics_agent(_silent) if broker.metrics_port else None
+    kafka = jars.kafka(plan.kafka, silent)
+    more = [jars.tiers(plan.kafka, silent)] if plan.tiered else []
+    agent = jars.metrics_agent(silent) if broker.metrics_port else None
     broker.process.start(servers.broker_command(where.executable, kafka, broker, *more, agent=agent))
 
 
