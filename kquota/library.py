@@ -228,6 +228,7 @@ def _opened(
 
     name = user(security)
     sent = sent_client_id(security) if client_id is None else client_id
+    tuning = {} if security is None else security.tuning
     with wire(at.bootstrap_server, security, throttled, client_id, at.names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
@@ -238,9 +239,7 @@ def _opened(
             brokers=tuple(opened.brokers()),
             cluster_id=opened.cluster_id,
             client=None if name is None else Client(user=name, client_id=sent),
-            timeout=TIMEOUT
-            if security is None
-            else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
+            timeout=tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
             own=replace(at, security=security, probed=security),
         )
 
