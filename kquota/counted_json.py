@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 _SMALL: Final = 2**20
 """The length in characters up to which the memory of the values is not counted."""
@@ -53,7 +53,6 @@ _BLANK: Final = r"[ \t\n\r]*+"
 
 
 def _container(depth: int) -> str:
-    """Return the pattern of a list or an object with at most `depth` levels."""
     inner = f"|{_container(depth - 1)}" if depth > 1 else ""
     return rf"[\[{{]{_OTHER}(?:(?:{_STRING}{inner}){_OTHER})*+[\]}}]"
 
@@ -69,9 +68,10 @@ class _Walk:
 
     def __init__(self, text: str, decoder: json.JSONDecoder, most: int) -> None:
         self._text = text
-        self._scan: Callable[[str, int], _Found] = cast(Any, decoder).scan_once
-        self._of_pairs = decoder.object_pairs_hook
-        self._of_object = decoder.object_hook
+        attributes: Any = decoder  # typeshed lacks `scan_once`, and does not know that a hook can be None
+        self._scan: Callable[[str, int], _Found] = attributes.scan_once
+        replaced = attributes.object_hook or (lambda value: value)
+        self._of_pairs = attributes.object_pairs_hook or (lambda pairs: replaced(dict(pairs)))
         self._used = 0
         self._most = most
 
@@ -152,11 +152,7 @@ class _Walk:
         return False, self._after_blanks(at + 1)
 
     def _kept(self, pairs: list[tuple[str, Any]], before: int) -> Any:
-        if self._of_pairs is not None:
-            value = self._of_pairs(pairs)
-        else:
-            value = dict(pairs)
-            value = value if self._of_object is None else self._of_object(value)
+        value = self._of_pairs(pairs)
         if isinstance(value, dict):
             self._count(sys.getsizeof(value))
         else:

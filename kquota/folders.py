@@ -1,6 +1,7 @@
 """The folders of kquota: one in each of the XDG base directories for config, state and cache.
 
-An XDG variable with a relative path is ignored.
+An XDG variable with a relative path is ignored. Each function raises Invalid if neither its variable nor the home
+folder is known.
 """
 
 from __future__ import annotations
@@ -12,26 +13,17 @@ from kquota.errors import Invalid
 
 
 def config(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`.
-
-    Raises Invalid if neither the variable nor the home folder is known.
-    """
+    """Return the folder for files that a person writes: `$XDG_CONFIG_HOME/kquota`, otherwise `~/.config/kquota`."""
     return _own(environment, "XDG_CONFIG_HOME", ".config")
 
 
 def state(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that must be kept: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`.
-
-    Raises Invalid if neither the variable nor the home folder is known.
-    """
+    """Return the folder for files that must be kept: `$XDG_STATE_HOME/kquota`, otherwise `~/.local/state/kquota`."""
     return _own(environment, "XDG_STATE_HOME", ".local/state")
 
 
 def cache(environment: Mapping[str, str]) -> Path:
-    """Return the folder for files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`.
-
-    Raises Invalid if neither the variable nor the home folder is known.
-    """
+    """Return the folder for files that can be replaced: `$XDG_CACHE_HOME/kquota`, otherwise `~/.cache/kquota`."""
     return _own(environment, "XDG_CACHE_HOME", ".cache")
 
 

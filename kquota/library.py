@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
-from kquota.terms import ANONYMOUS, CONTROLLER_MUTATION_RATE
+from kquota.terms import ANONYMOUS, CONTROLLER_MUTATION_RATE, BrokerId
 
 if TYPE_CHECKING:
     from kquota.mutation.port import Topics
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
     from kquota.stores.state.clusters import NamedCluster
-    from kquota.terms import BrokerId
-
 TIMEOUT: Final = 60.0
 """The default of `default.api.timeout.ms`, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0
@@ -45,7 +43,7 @@ be unreachable from this host.
 
 
 def _unheard(_: object) -> None:
-    """The default callback, which does nothing."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +220,6 @@ def _opened(
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
 ) -> Iterator[Cluster]:
-    """Connect with the login `security`, and yield the cluster. `client_id` replaces the client-id of the login."""
     from kquota.quota.precedence import Client
     from kquota.stores.admin.broker_metadata import WireSight
     from kquota.stores.admin.configs import WireConfigs
@@ -231,6 +228,7 @@ def _opened(
 
     name = user(security)
     sent = sent_client_id(security) if client_id is None else client_id
+    tuning = {} if security is None else security.tuning
     with wire(at.bootstrap_server, security, throttled, client_id, at.names) as opened:
         yield Cluster(
             topics=WireTopics(opened),
@@ -241,9 +239,7 @@ def _opened(
             brokers=tuple(opened.brokers()),
             cluster_id=opened.cluster_id,
             client=None if name is None else Client(user=name, client_id=sent),
-            timeout=TIMEOUT
-            if security is None
-            else security.tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
+            timeout=tuning.get("default.api.timeout.ms", TIMEOUT * 1_000) / 1_000,
             own=replace(at, security=security, probed=security),
         )
 
@@ -268,7 +264,6 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
     """
     from kquota.quota.capacity import Capacity, broker
     from kquota.settings.resource import BROKERS
-    from kquota.terms import BrokerId
 
     found = configs.describe(configs.resources(BROKERS))
     brokers = [

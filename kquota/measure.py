@@ -169,13 +169,13 @@ def human_bytes(size: float, digits: int = 3) -> str:
     >>> human_bytes(12_345_678)
     '12.3 MB'
     """
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(size) < 999.5 or unit == "TB":
-            whole = unit == "B" or abs(size) >= 99.95
-            text = f"{size:.{digits - 3}f}" if whole else f"{size:.{digits}g}"
-            return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+    unit, *larger = "B", "kB", "MB", "GB", "TB"
+    while abs(size) >= 999.5 and larger:
         size /= 1000
-    raise AssertionError("unreachable")
+        unit = larger.pop(0)
+    whole = unit == "B" or abs(size) >= 99.95
+    text = f"{size:.{digits - 3}f}" if whole else f"{size:.{digits}g}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
 
 
 def size_in_full(size: float) -> str:

@@ -36,12 +36,7 @@ class BalanceBand:
     mean: int
 
     @classmethod
-    def around(cls, loads: Sequence[int], tolerance: Fraction) -> BalanceBand:
-        """Return the band around the mean of `loads`, as in `about`."""
-        return cls.about(Fraction(sum(loads), len(loads)), tolerance)
-
-    @classmethod
-    def about(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
+    def around(cls, mean: Fraction, tolerance: Fraction) -> BalanceBand:
         """Return the band around `mean`. Its limits are `mean` x (1 - `tolerance`) and `mean` x (1 + `tolerance`),
         rounded outwards.
         """
@@ -128,8 +123,10 @@ class _Scales:
         """Exchange a replica for a smaller one of another broker. Return False if no exchange helps."""
         ordered = [broker for _, broker in self.ranking.ordered]
         load, band = self.draft.bytes, self.band
-        pairs = [(of, to) for of in reversed(ordered) if load[of] > band.high for to in ordered[:_PARTNERS]]
-        pairs += [(of, to) for to in ordered if load[to] < band.low for of in ordered[: -_PARTNERS - 1 : -1]]
+        above = [broker for broker in reversed(ordered) if load[broker] > band.high]
+        below = [broker for broker in ordered if load[broker] < band.low]
+        pairs = [(source, destination) for source in above for destination in ordered[:_PARTNERS]]
+        pairs += [(source, destination) for destination in below for source in ordered[: -_PARTNERS - 1 : -1]]
         held = {
             broker: sorted(self.stock[False][broker] + self.stock[True][broker])
             for broker in {broker for pair in pairs for broker in pair}
@@ -155,8 +152,8 @@ class _Scales:
         ]
         undone = False
         for p, destination, source in sorted(made, key=lambda move: (-draft.sizes[move[0]], move)):
-            size, of, to = draft.sizes[p], draft.bytes[destination], draft.bytes[source]
-            needless = band.off(of - size) + band.off(to + size) <= band.off(of) + band.off(to)
+            size, from_load, to_load = draft.sizes[p], draft.bytes[destination], draft.bytes[source]
+            needless = band.off(from_load - size) + band.off(to_load + size) <= band.off(from_load) + band.off(to_load)
             still = draft.copies.get(p, {}).get(destination, (None,))[0] == source
             if needless and still and self._may(p, destination, source):
                 self._move(p, destination, source)
@@ -173,8 +170,8 @@ class _Scales:
         """Yield pairs of partitions whose exchange reduces the total distance of the two brokers from the band, the
         smallest partition of `gives` first.
         """
-        of, to, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
-        wanted = min(max(off(of), off(to)), (of - to) // 2)
+        from_load, to_load, off = self.draft.bytes[source], self.draft.bytes[destination], self.band.off
+        wanted = min(max(off(from_load), off(to_load)), (from_load - to_load) // 2)
         if wanted <= 0:
             return
         first = bisect_left(gives, (wanted, -1))
@@ -182,7 +179,7 @@ class _Scales:
             near = bisect_left(takes, (size - wanted, -1))
             for other, q in takes[max(0, near - _NEAR) : near + _NEAR]:
                 shift = size - other
-                if shift > 0 and off(of - shift) + off(to + shift) < off(of) + off(to):
+                if shift > 0 and off(from_load - shift) + off(to_load + shift) < off(from_load) + off(to_load):
                     yield p, q
 
     def _send(self, source: BrokerId) -> bool:
@@ -230,10 +227,11 @@ class _Scales:
         also not fall below the band, and the destination must not rise above it.
         """
         size, band = self.draft.sizes[p], self.band
-        of, to = self.draft.bytes[source], self.draft.bytes[destination]
+        from_load, to_load = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:
-            return of - size >= band.low and to + size <= band.high and (of > band.high or to < band.low)
-        return band.off(of - size) + band.off(to + size) < band.off(of) + band.off(to)
+            stay = from_load - size >= band.low and to_load + size <= band.high
+            return stay and (from_load > band.high or to_load < band.low)
+        return band.off(from_load - size) + band.off(to_load + size) < band.off(from_load) + band.off(to_load)
 
     def _may(self, p: int, source: BrokerId, destination: BrokerId) -> bool:
         draft, replicas = self.draft, self.draft.replicas[p]

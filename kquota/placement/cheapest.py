@@ -85,10 +85,10 @@ class _Search:
                 if place == each.place or (room is not None and each.size > room):
                     continue
                 self.steps -= 1
-                then = self._loaded(left, place, each.size)
-                if moved + each.size + max(then) < self.most:
+                after = self._loaded(left, place, each.size)
+                if moved + each.size + max(after) < self.most:
                     self._move(each, place)
-                    self.extend(n + 1, moved + each.size, then)
+                    self.extend(n + 1, moved + each.size, after)
                     self._undo(each, place, room)
 
     def _move(self, each: Movable, place: BrokerId) -> None:

@@ -45,33 +45,33 @@ def proposal(
     brokers, racks and partitions of a topic give the same result, even if the other topics differ. Raises Refused if a
     topic needs more brokers than there are, or if only some brokers have a rack.
     """
-    check_racks(racks)
+    _check_racks(racks)
     current = Plan(targets={name: now.target for name, now in partitions.items()})
     topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
     for name in sorted(current.targets):
         topics[name.topic].append(name)
     factors = {topic: [len(current.targets[name]) for name in names] for topic, names in topics.items()}
     proposed: dict[TopicPartition, Replicas] = {}
-    for topic, those in factors.items():
-        if those[0] > len(racks):
+    for topic, topic_factors in factors.items():
+        factor = topic_factors[0]
+        if factor > len(racks):
             raise Refused(
-                f"topic {topic}: Replication factor: {those[0]} larger than available brokers: {len(racks)}. "
+                f"topic {topic}: Replication factor: {factor} larger than available brokers: {len(racks)}. "
                 "Give more brokers in ",
                 Parameter("broker_list"),
             )
         start, shift = _begin(seed, topic, len(racks))
-        found = placed(racks, len(those), those[0], start=start, shift=shift)
-        proposed |= zip(topics[topic], found.values(), strict=True)
+        replicas = placed(racks, len(topic_factors), factor, start=start, shift=shift)
+        proposed |= zip(topics[topic], replicas.values(), strict=True)
     return Proposal(
         current=current,
         proposed=Plan(targets=proposed),
         gaining=tuple(name for name, before in current.targets.items() if not set(proposed[name]) <= set(before)),
-        mixed={topic: Counter(those) for topic, those in factors.items() if len(set(those)) > 1},
+        mixed={topic: Counter(each) for topic, each in factors.items() if len(set(each)) > 1},
     )
 
 
-def check_racks(racks: Mapping[BrokerId, str | None]) -> None:
-    """Raise Refused if some brokers have a rack and some do not."""
+def _check_racks(racks: Mapping[BrokerId, str | None]) -> None:
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(

@@ -37,8 +37,7 @@ _MOST_PAIRED: Final = 100
 class LogDirGoal:
     """The goal: each log dir of `broker` holds about the same number of bytes. Only replicas of `topics` move.
 
-    `tolerance` is the largest distance of a log dir's bytes from the mean, as a fraction of the mean. `disk_limit` is
-    the largest used fraction of each volume when all copies are complete and no old replica is deleted yet.
+    `tolerance` and `disk_limit` are those of `Goal`, for a log dir and its volume.
     """
 
     broker: BrokerId
@@ -78,9 +77,7 @@ class LogDirChange:
     """The volume of the log dir, or None if its size is unknown."""
 
     def share(self, grown: int) -> float | None:
-        """Return the used fraction of the volume after `grown` more bytes, or None if the size of the volume is unknown
-        or 0.
-        """
+        """Return the used fraction of the volume after `grown` more bytes, or None if its size is unknown or 0."""
         return None if self.disk is None else self.disk.share(grown)
 
 
@@ -140,8 +137,8 @@ def balanced(
     least = _least(loads, capacities, band)
     level(draft, everything, movable, band)
     for _ in range(_MOST_ROUNDS):
-        then = _needed(draft, _cheapest(draft, movable, loads, band), loads, band)
-        if not _take(draft, then):
+        new_places = _needed(draft, _cheapest(draft, movable, loads, band), loads, band)
+        if not _set_places(draft, new_places):
             break
         level(draft, everything, movable, band)  # a move may help only after other moves are left out
     moves = tuple(
@@ -151,7 +148,7 @@ def balanced(
             source=usable[draft.now[p].replicas[0]].path,
             destination=usable[place].path,
         )
-        for p, place in sorted(then.items())
+        for p, place in sorted(new_places.items())
     )
     return LogDirsPlanned(
         broker=goal.broker,
@@ -285,7 +282,7 @@ def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | Non
     full: set[BrokerId] = set()
     while True:
         mean = Fraction(sum(loads.values()) - sum(capacities[place] or 0 for place in full), len(loads) - len(full))
-        band = BalanceBand.about(mean, tolerance)
+        band = BalanceBand.around(mean, tolerance)
         small = {place for place, most in capacities.items() if most is not None and most < band.low} - full
         if not small:
             return band
@@ -304,56 +301,57 @@ def _cheapest(
     draft: PlacementDraft, movable: Iterable[int], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
     """Return the moves of the draft, unless the search finds moves with fewer bytes that also reach the band."""
-    then = {p: draft.replicas[p][0] for p in draft.copies}
-    touched = {*then.values(), *(draft.now[p].replicas[0] for p in then)}
+    new_places = {p: draft.replicas[p][0] for p in draft.copies}
+    touched = {*new_places.values(), *(draft.now[p].replicas[0] for p in new_places)}
     capacities = {place: _capacity(load, draft.room[place]) for place, load in loads.items()}
     small = {place for place, most in capacities.items() if most is not None and most < band.low} - touched
     others = {place: load for place, load in loads.items() if place not in small}
-    if not then or any(band.off(draft.bytes[place]) for place in others):
-        return then
+    if not new_places or any(band.off(draft.bytes[place]) for place in others):
+        return new_places
     placed = ((p, draft.now[p].replicas[0]) for p in movable)
     replicas = [Movable(number=p, size=draft.sizes[p], place=place) for p, place in placed if place in others]
     room = {place: draft.room[place] for place in others}
-    found = cheapest(replicas, others, room, band, sum(draft.sizes[p] for p in then))
-    return then if found is None else found
+    found = cheapest(replicas, others, room, band, sum(draft.sizes[p] for p in new_places))
+    return new_places if found is None else found
 
 
 def _needed(
-    draft: PlacementDraft, then: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
+    draft: PlacementDraft, new_places: Mapping[int, BrokerId], loads: Mapping[BrokerId, int], band: BalanceBand
 ) -> dict[int, BrokerId]:
-    """Return `then` without the single moves and pairs of moves that do not bring the loads closer to the band. More
-    than `_MOST_PAIRED` moves are returned unchanged.
+    """Return `new_places` without the single moves and pairs of moves that do not bring the loads closer to the band.
+
+    More than `_MOST_PAIRED` moves are returned unchanged.
     """
-    left = dict(then)
-    if len(left) > _MOST_PAIRED:
-        return left
+    needed = dict(new_places)
+    if len(needed) > _MOST_PAIRED:
+        return needed
     after = dict(loads)
-    for p, place in left.items():
+    for p, place in needed.items():
         after[draft.now[p].replicas[0]] -= draft.sizes[p]
         after[place] += draft.sizes[p]
     # Check all moves again after a removal, because another move can become unnecessary.
     before = -1
-    while len(left) != before:
-        before = len(left)
-        some_moves = (*combinations(sorted(left), 1), *combinations(sorted(left), 2))
+    while len(needed) != before:
+        before = len(needed)
+        some_moves = (*combinations(sorted(needed), 1), *combinations(sorted(needed), 2))
         for some in sorted(some_moves, key=lambda moves: -sum(draft.sizes[p] for p in moves)):
-            if not left.keys() >= set(some):
+            if not needed.keys() >= set(some):
                 continue
             without = dict(after)
             for p in some:
                 without[draft.now[p].replicas[0]] += draft.sizes[p]
-                without[left[p]] -= draft.sizes[p]
+                without[needed[p]] -= draft.sizes[p]
             if sum(map(band.off, without.values())) <= sum(map(band.off, after.values())):
                 after = without
                 for p in some:
-                    del left[p]
-    return left
+                    del needed[p]
+    return needed
 
 
-def _take(draft: PlacementDraft, then: Mapping[int, BrokerId]) -> bool:
+def _set_places(draft: PlacementDraft, new_places: Mapping[int, BrokerId]) -> bool:
     changed = False
-    for p in sorted(draft.copies.keys() | then.keys()):
-        now, place = draft.replicas[p][0], then.get(p, draft.now[p].replicas[0])
+    for p in sorted(draft.copies.keys() | new_places.keys()):
+        now, place = draft.replicas[p][0], new_places.get(p, draft.now[p].replicas[0])
         if now != place:
             draft.move(p, now, place, Why.BALANCE)
             changed = True

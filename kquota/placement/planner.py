@@ -8,6 +8,7 @@ allow. The planner then adds brokers and balances bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Final
 
 from kquota.errors import Parameter, Refused
@@ -75,7 +76,6 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
 def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     """Apply replication factor, drain and racks to one partition. Yield the reasons for goals that are not reached."""
     name, replicas = draft.names[p], draft.replicas[p]
-    chosen = name.topic in goal.topics
     before = draft.spread(replicas)
     wanted = _wanted(draft, goal, p)
     leaving = goal.drain if name.topic in goal.drained_topics else frozenset()
@@ -85,7 +85,7 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
         draft.move(p, broker, _destination(draft, goal, p, leaving), Why.DRAIN)
     while len(replicas) < wanted:
         draft.add(p, _destination(draft, goal, p, leaving), Why.REPLICATION_FACTOR)
-    if chosen and goal.repair_racks:
+    if goal.repair_racks and name.topic in goal.topics:
         yield from _repair(draft, goal, p)
     if (after := draft.spread(replicas)) < min(before, wanted):
         reason = "because no broker in another rack can get a replica"
@@ -184,7 +184,8 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
     if not goal.add and not goal.balance:
         return None
-    band = BalanceBand.around([draft.bytes[broker] for broker in goal.destinations], goal.tolerance)
+    held = sum(draft.bytes[broker] for broker in goal.destinations)
+    band = BalanceBand.around(Fraction(held, len(goal.destinations)), goal.tolerance)
     if goal.add:
         fill(draft, goal, movable, band, goal.add, Why.ADD)
     if goal.balance:

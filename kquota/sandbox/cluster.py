@@ -123,7 +123,7 @@ def silent(_what: str, _share: float | None) -> None:
 
 def up(
     *,
-    name: str = "default",
+    name: str,
     kafka: str | None = jars.NEWEST,
     brokers: int = BROKERS,
     properties: Mapping[str, str] | None = None,
@@ -177,8 +177,7 @@ def up(
     return ready
 
 
-def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, metrics: bool) -> java.Java:
-    """Download missing jars of the servers, and return the Java that runs the servers."""
+def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, metrics: bool) -> Java:
     # Check PySpark first, so that the error names the extra `spark` even if Java is also missing.
     jars.pyspark_jars()
     where = java.find()
@@ -191,7 +190,7 @@ def _java_and_jars(kafka: str | None, report: ReportProgress, *, tiered: bool, m
     return where
 
 
-def down(name: str = "default") -> bool:
+def down(name: str) -> bool:
     """Stop every server of a sandbox and remove its data, even after a crash. Return False if there is no sandbox.
 
     Raises Invalid for an invalid name, Busy while another kquota starts or stops the sandbox, and Refused if its folder
@@ -206,7 +205,7 @@ def down(name: str = "default") -> bool:
     return True
 
 
-def find(name: str = "default") -> Sandbox | None:
+def find(name: str) -> Sandbox | None:
     """Return the sandbox of this name, running or not. None if it does not exist.
 
     Raises Invalid for an invalid name, and Refused for a damaged sandbox file.
@@ -276,7 +275,7 @@ def _start(plan: Sandbox, where: Java, report: ReportProgress) -> None:
     for broker in plan.brokers:
         _write(servers.broker_files(broker, _metadata(plan, broker), plan.properties, tiers=plan.tiered))
     if plan.controller_port:
-        _format(plan, where)
+        _format(plan)
     for broker in plan.brokers:
         _start_broker(plan, broker, where)
     if plan.brokers:
@@ -310,14 +309,14 @@ def _metadata(plan: Sandbox, broker: SandboxBroker) -> dict[str, Any]:
     return servers.on_kraft(broker, plan.controller_port)
 
 
-def _format(plan: Sandbox, where: Java) -> None:
-    assert plan.kafka
+def _format(plan: Sandbox) -> None:
     cluster_id = servers.new_id()
     controller, *others = plan.brokers
     for broker in others:
         _write(servers.formatted(broker, cluster_id))
-    kafka = jars.kafka(plan.kafka, silent)
-    command = servers.format_command(where.executable, kafka, controller, cluster_id)
+    # Only Kafka's tool can write the first metadata of the controller.
+    tool = "kafka.tools.StorageTool"
+    command = kafka_tool(plan, tool, "format", "-t", cluster_id, "-c", str(controller.configuration))
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         reason = named_error(answer.stdout + answer.stderr)

@@ -137,7 +137,7 @@ def _quota(cast: _Cast, found: Sandbox) -> None:
     cast.kquota(DemoCommand.SET_QUOTA)
     cast.kquota(DemoCommand.SHOW_QUOTA)
     cast.story.progress("client greedy writes as fast as it can", None)
-    met = traffic.run_into_quota(found.bootstrap, "greetings", "greedy", 100_000_000)
+    met = traffic.run_into_quota(found.bootstrap, "greetings", 100_000_000)
     if not met.times:
         raise KquotaError("demo: client greedy was never throttled, although its quota is set")
     cast.story.line(

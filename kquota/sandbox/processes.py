@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -122,17 +121,12 @@ def stop_folder(directory: Path, patience: float) -> None:
     """
     every = in_folder(directory)
     for group in ([p for p in every if p.name.startswith("broker-")], every):
-        stop_all(group, patience)
-
-
-def stop_all(processes: Sequence[Process], patience: float) -> None:
-    """Ask all processes to end, and kill those that remain after `patience` seconds."""
-    for process in processes:
-        process.signal(signal.SIGTERM)
-    deadline = time.monotonic() + patience
-    for process in processes:
-        if not process.ended_within(max(0.0, deadline - time.monotonic())):
-            process.kill()
+        for process in group:
+            process.signal(signal.SIGTERM)
+        deadline = time.monotonic() + patience
+        for process in group:
+            if not process.ended_within(max(0.0, deadline - time.monotonic())):
+                process.kill()
 
 
 def _command_line(pid: int) -> str:

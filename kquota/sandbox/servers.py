@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kquota.errors import Refused
+from kquota.java_properties import text_of
 from kquota.measure import counted
 from kquota.sandbox.processes import Process
 from kquota.terms import BrokerId
@@ -155,20 +156,16 @@ def zookeeper_files(port: int, directory: Path, extra: Mapping[str, str]) -> dic
 
     Session timeouts are from 1 to 10 s, so that the registration of a killed broker soon ends.
     """
-    return {
-        directory / "zookeeper.cfg": _lines(
-            {
-                "dataDir": directory / "zookeeper-data",
-                "clientPort": port,
-                "clientPortAddress": HOST,
-                "tickTime": 500,
-                "maxClientCnxns": 0,
-                "admin.enableServer": "false",
-                "4lw.commands.whitelist": "*",
-            }
-            | dict(extra)
-        )
+    properties = {
+        "dataDir": directory / "zookeeper-data",
+        "clientPort": port,
+        "clientPortAddress": HOST,
+        "tickTime": 500,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
     }
+    return {directory / "zookeeper.cfg": text_of(properties | dict(extra))}
 
 
 def zookeeper_command(java: Path, jars: Path, process: Process) -> list[str]:
@@ -201,10 +198,9 @@ def zookeeper_shell(java: Path, jars: Path, port: int) -> list[str]:
 _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 
 
-def tiered(broker: SandboxBroker) -> dict[str, Any]:
-    """Return the properties for tiered topics (KIP-405). A folder of the sandbox serves as remote storage.
-
-    Segments are copied and deleted soon, because a sandbox exists only for minutes.
+def _tiered(broker: SandboxBroker) -> dict[str, Any]:
+    """Return the properties for tiered topics (KIP-405). Segments are copied and deleted soon, because a sandbox exists
+    only for minutes.
     """
     return {
         "remote.log.storage.system.enable": "true",
@@ -224,12 +220,12 @@ def tiered(broker: SandboxBroker) -> dict[str, Any]:
 
 
 def broker_files(
-    broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool = False
+    broker: SandboxBroker, metadata: Mapping[str, Any], extra: Mapping[str, str], *, tiers: bool
 ) -> dict[Path, str]:
     """Return a broker's configuration files by path: Kafka's defaults, except where a small cluster that starts fast
     needs other values. A broker with metrics also has the configuration of its exporter.
 
-    `metadata` has the properties of `on_kraft` or `on_zookeeper`. With `tiers`, the broker also has those of `tiered`.
+    `metadata` has the properties of `on_kraft` or `on_zookeeper`. With `tiers`, topics can have remote storage.
     Listeners in `extra` are added to the sandbox's own listeners, which kquota needs to find the broker again. Every
     other property in `extra` replaces the sandbox's own value.
     """
@@ -248,10 +244,10 @@ def broker_files(
         "group.initial.rebalance.delay.ms": 0,
         "controlled.shutdown.retry.backoff.ms": 500,
     }
-    ours = properties | (tiered(broker) if tiers else {}) | dict(metadata)
+    ours = properties | (_tiered(broker) if tiers else {}) | dict(metadata)
     listeners = {key: f"{ours[key]},{extra[key]}" for key in _LISTENERS if key in ours and key in extra}
     exporter = {} if broker.metrics_port is None else {broker.exporter: _EVERY_METRIC}
-    return {broker.configuration: _lines(ours | dict(extra) | listeners), **exporter}
+    return {broker.configuration: text_of(ours | dict(extra) | listeners), **exporter}
 
 
 def on_zookeeper(broker: SandboxBroker, zookeeper: str) -> dict[str, Any]:
@@ -284,7 +280,7 @@ def on_kraft(broker: SandboxBroker, controller_port: int) -> dict[str, Any]:
     return kraft
 
 
-def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None = None) -> list[str]:
+def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, agent: Path | None) -> list[str]:
     """Return the command that starts a broker. The broker logs at INFO to stderr. Its classes are in `jars` and `more`.
 
     `agent` is the Prometheus JMX exporter, for a broker with a `metrics_port`.
@@ -296,16 +292,6 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, a
     return [str(java), *options, "-cp", classes, "kafka.Kafka", str(broker.configuration)]
 
 
-def format_command(java: Path, jars: Path, broker: SandboxBroker, cluster_id: str) -> list[str]:
-    """Return the command that formats the folders of the KRaft controller.
-
-    Only Kafka's tool can write the first metadata of the controller.
-    """
-    return tool_command(
-        java, jars, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(broker.configuration)
-    )
-
-
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
     """Return the files that format the folders of a KRaft broker without a controller: Kafka's `meta.properties`.
 
@@ -313,7 +299,7 @@ def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
     """
     folders = (*broker.log_dirs, broker.metadata_dir)
     return {
-        folder / "meta.properties": _lines(
+        folder / "meta.properties": text_of(
             {"version": 1, "cluster.id": cluster_id, "node.id": broker.id, "directory.id": new_id()}
         )
         for folder in folders
@@ -329,14 +315,3 @@ def _logging(level: str) -> list[str]:
     prefix = "-Dorg.slf4j.simpleLogger"
     stamp = [f"{prefix}.showDateTime=true", f"{prefix}.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS"]
     return [f"{prefix}.defaultLogLevel={level}", *stamp]
-
-
-def _lines(properties: Mapping[str, Any]) -> str:
-    return "".join(f"{key}={_escaped(str(value))}\n" for key, value in properties.items())
-
-
-def _escaped(value: str) -> str:
-    """Escape a value of a Java properties file, which is read as Latin-1 and uses backslash escapes."""
-    pairs = value.encode("utf-16-be", "surrogatepass")
-    units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
-    return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)

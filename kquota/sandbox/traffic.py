@@ -130,8 +130,8 @@ def steady(bootstrap: str, topic: str, partitions: int, rate: int) -> Iterator[N
         thread.join(_SECONDS)
 
 
-def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> ClientThrottling:
-    """Write as fast as the brokers allow, and return how they throttled the client.
+def run_into_quota(bootstrap: str, topic: str, most: int) -> ClientThrottling:
+    """Write as client `greedy` as fast as the brokers allow, and return how they throttled the client.
 
     The writes end when a broker throttles the client, when `most` bytes are queued, or after 60 s. Then the client
     waits at most 60 s for the queued records.
@@ -141,7 +141,7 @@ def run_into_quota(bootstrap: str, topic: str, client_id: str, most: int) -> Cli
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
-            "client.id": client_id,
+            "client.id": "greedy",
             "queue.buffering.max.messages": 200,
             **_QUIET,
             "throttle_cb": lambda event: times.append(int(event.throttle_time * 1000)),

@@ -144,14 +144,11 @@ def _from_rows(rows: Iterable[Mapping[str, object]], where: str, form: str) -> d
             raise Invalid(f"{where}: broker {int(broker)} is listed twice. Give one rate")
         if row.get("bytes_in") is None:
             raise Invalid(f"{where}: broker {int(broker)} has no bytes_in. Leave out brokers with an unknown rate")
-        rest = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in _REST if _has(row, name)}
+        given = [name for name in _REST if row.get(name) not in (None, "")]
+        rest = {name: _rate(row[name], f"{where}: broker {broker}, {name}") for name in given}
         rate = _rate(row["bytes_in"], f"{where}: broker {broker}")
         rates[BrokerId(int(broker))] = _in_order(BytesIn(mean=rate, **rest), f"{where}: broker {broker}")
     return rates
-
-
-def _has(row: Mapping[str, object], name: str) -> bool:
-    return row.get(name) not in (None, "")
 
 
 def _in_order(found: BytesIn, what: str) -> BytesIn:

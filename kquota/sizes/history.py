@@ -81,8 +81,7 @@ class Listing:
     def of(self, asked: str | None) -> Listing:
         """Return the listing of the cluster `asked`, or of the only cluster if `asked` is None.
 
-        `rolled` and `late` still cover all clusters. Raises Invalid for an empty history, for an unknown cluster, and
-        for several clusters without `asked`.
+        `rolled` and `late` still cover all clusters. Raises the errors of `chosen`.
         """
         cluster = chosen(self.clusters(), asked)
         return replace(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kquota import bounded
 from kquota.errors import Invalid, NextStep
@@ -20,6 +20,7 @@ STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of times in rows: UTC, to the second."""
 _order: Final = attrgetter("partition", "future")
 _WORDS: Final = {None: "null", True: "true", False: "false"}
+_T = TypeVar("_T")
 
 
 def lines(cluster_id: str, time: datetime, log_dirs: Iterable[LogDir]) -> Iterator[str]:
@@ -72,18 +73,19 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
                     "a newer one"
                 )
             place = (BrokerId(int(row["broker"])), str(row["log_dir"]))
-            volumes[place] = (_rack(row["rack"]), _count(row["volume_total"]), _count(row["volume_usable"]))
+            sizes = _typed(int, row["volume_total"]), _typed(int, row["volume_usable"])
+            volumes[place] = (_typed(str, row["rack"]), *sizes)
             held[place].append(
                 Replica(
                     partition=TopicPartition(str(row["topic"]), int(row["partition"])),
                     size=int(row["size"]),
                     offset_lag=0,
                     future=bool(row["future"]),
-                    start_offset=_count(row["start_offset"]),
-                    local_start_offset=_count(row["local_start_offset"]),
-                    end_offset=_count(row["end_offset"]),
-                    leader=_flag(row["leader"]),
-                    in_sync=_flag(row["in_sync"]),
+                    start_offset=_typed(int, row["start_offset"]),
+                    local_start_offset=_typed(int, row["local_start_offset"]),
+                    end_offset=_typed(int, row["end_offset"]),
+                    leader=_typed(bool, row["leader"]),
+                    in_sync=_typed(bool, row["in_sync"]),
                 )
             )
         except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -102,19 +104,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     ]
 
 
-def _count(value: Any) -> int | None:
-    if value is not None and type(value) is not int:
-        raise ValueError(f"{str(value)[:40]!r} is not a number of bytes or an offset")
-    return value
-
-
-def _flag(value: Any) -> bool | None:
-    if value is not None and type(value) is not bool:
-        raise ValueError(f"{str(value)[:40]!r} is neither true, false nor null")
-    return value
-
-
-def _rack(value: Any) -> str | None:
-    if value is not None and type(value) is not str:
-        raise ValueError(f"{value!r:.40} is not a rack. Write a string or null")
+def _typed(kind: type[_T], value: Any) -> _T | None:
+    # `isinstance` would accept true as a number.
+    if value is not None and type(value) is not kind:
+        raise ValueError(f"{value!r:.40} is not of type {kind.__name__}")
     return value

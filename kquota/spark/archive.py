@@ -66,7 +66,7 @@ def flags() -> tuple[str, ...]:
     The result is empty if `KQUOTA_SPARK_ARCHIVE` is `off`, or if there is no complete archive to use. Raises Refused if
     Spark or Java is missing.
     """
-    if _setting() == "off":
+    if _setting(os.environ) == "off":
         return ()
     found = java.find()
     if (made := making()) is not None:
@@ -85,7 +85,8 @@ def making() -> Path | None:
 
     The JVM writes the archive when it exits, so kquota must not kill the JVM.
     """
-    return Path(_setting().removeprefix(_MAKE)) if _setting().startswith(_MAKE) else None
+    setting = _setting(os.environ)
+    return Path(setting.removeprefix(_MAKE)) if setting.startswith(_MAKE) else None
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
@@ -94,7 +95,7 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
     A command at a terminal may start one, except in a CI build. Any other command may start one only with
     `KQUOTA_SPARK_ARCHIVE=on`. `off` prevents both creating and using an archive.
     """
-    setting = environment.get(SETTING) or "auto"
+    setting = _setting(environment)
     return setting == "on" or (setting == "auto" and terminal and not environment.get("CI"))
 
 
@@ -143,8 +144,8 @@ def build(rehearsal: Sequence[str]) -> Path | None:
     return file
 
 
-def _setting() -> str:
-    return os.environ.get(SETTING) or "auto"
+def _setting(environment: Mapping[str, str]) -> str:
+    return environment.get(SETTING) or "auto"
 
 
 def place(found: Java) -> Path:

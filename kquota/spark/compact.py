@@ -42,7 +42,7 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     seen, twice = Observation("rows"), Observation("twice")
     rows = marked(from_snapshots(reader, files), spans)
     first = F.max(F.when(F.col("bad").isNotNull(), F.struct("file", "bad")))
-    good = rows.observe(seen, first.alias("first"), F.count("*").alias("all")).where(F.col("bad").isNull())
+    good = rows.observe(seen, first.alias("first")).where(F.col("bad").isNull())
     grown = with_growth(good, before(reader, listing))
     double = F.max(F.when(F.col("twice"), F.struct("time", "broker", "topic", "partition")))
     dates = len({(span.taken.cluster, span.taken.time.date()) for span in listing.spans()})
@@ -63,8 +63,7 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")
-    count: int = twice.get["all"]
-    return count
+    return int(twice.get["all"])
 
 
 def write(table: DataFrame, folder: Path) -> None:

@@ -16,7 +16,7 @@ from kquota.spark.engine import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-READY_SECONDS: Final = 10.0
+_READY_SECONDS: Final = 10.0
 _NEEDED: Final = ("pyspark", "grpc", "pandas", "pyarrow")
 _OURS: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "MASTER")
 
@@ -82,10 +82,10 @@ def _await(remote: str, name: str) -> None:
 
     channel = DefaultChannelBuilder(remote).toChannel()
     try:
-        grpc.channel_ready_future(channel).result(timeout=READY_SECONDS)
+        grpc.channel_ready_future(channel).result(timeout=_READY_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise Unreachable(
-            f"no Spark Connect server answered at {name} within {READY_SECONDS:.0f} s. Check the address, the port "
+            f"no Spark Connect server answered at {name} within {_READY_SECONDS:.0f} s. Check the address, the port "
             "(default 15002) and TLS (;use_ssl=true), that the server is running, and that no firewall blocks it"
         ) from error
     finally:

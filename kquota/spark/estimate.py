@@ -176,23 +176,16 @@ def bytes_left(reader: Reader, copies: Mapping[ReplicaId, RunningCopy]) -> DataF
 def _waves(
     known_partitions: DataFrame, plan: PlanFrame, split: Split, rate: LeaderRate, reader: Reader, left: DataFrame | None
 ) -> tuple[Wave, ...]:
-    waves = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
-    flow = flows(summed(waves.moving, plan.places, left), rate)
+    moving, ends = _in_waves(known_partitions.where(F.size("adds") > 0), split, reader)
+    flow = flows(summed(moving, plan.places, left), rate)
     return tuple(
         Wave(first=first, last=last, partitions=flow.partitions[n], work=flow.waves[n])
-        for n, (first, last) in waves.ends.items()
+        for n, (first, last) in ends.items()
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WaveFrames:
-    """The moving partitions, each with its `wave` (from 1), and the first and the last partition of each wave."""
-
-    moving: DataFrame
-    ends: Mapping[int, tuple[str, str]]
-
-
-def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
+def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> tuple[DataFrame, dict[int, tuple[str, str]]]:
+    """Return the partitions, each with its `wave` (from 1), and the names of the first and last one of each wave."""
     ordered = moving.withColumn("n", F.row_number().over(Window.orderBy(*KEY)) - 1)
     # Only the bytes of each partition leave Spark, because a million names would be a hundred times larger.
     copied = F.struct("n", (F.col("size") * F.size("adds")).alias("bytes"))
@@ -208,10 +201,8 @@ def _in_waves(moving: DataFrame, split: Split, reader: Reader) -> _WaveFrames:
     table = reader.objects("waves", _rows(cuts, step), "step int, start int, stop int, wave int")
     same = F.floor(F.col("n") / step) == F.col("step")
     within = (F.col("n") >= F.col("start")) & (F.col("n") < F.col("stop"))
-    return _WaveFrames(
-        moving=ordered.join(F.broadcast(table), same & within),
-        ends={wave: (names[start], names[stop - 1]) for wave, (start, stop) in enumerate(cuts, 1)},
-    )
+    ends = {wave: (names[start], names[stop - 1]) for wave, (start, stop) in enumerate(cuts, 1)}
+    return ordered.join(F.broadcast(table), same & within), ends
 
 
 def _rows(cuts: Iterable[tuple[int, int]], step: int) -> Iterator[str]:
@@ -275,19 +266,11 @@ def moved(partitions: DataFrame) -> Moved:
 
 
 def _held(partitions: DataFrame) -> tuple[BrokerBytes, ...]:
-    def now(replica: Column) -> Column:
-        # A partition that is not in the plan has no targets, so its replicas stay.
-        stays = F.coalesce(F.array_contains("targets", replica["broker"]), F.lit(True))
-        return _held_row(replica["broker"], replica["size"], F.when(stays, replica["size"]).otherwise(F.lit(0)))
-
-    def new(broker: Column) -> Column:
-        return _held_row(broker, F.lit(0), F.col("size"))
-
-    every = F.concat(F.transform("replicas", now), F.transform("adds", new))
-    replicas = partitions.select(F.explode(every).alias("r")).select("r.*")
-    sums = replicas.groupBy("broker").agg(F.sum("before").alias("before"), F.sum("after").alias("after"))
+    held = partitions.select(F.explode("replicas").alias("r"), "targets").select("r.broker", "r.size", "targets")
+    # A partition that is not in the plan has no targets, so its replicas stay.
+    stays = F.coalesce(F.array_contains("targets", F.col("broker")), F.lit(True))
+    after = F.when(stays, F.col("size")).otherwise(0).alias("after")
+    now = held.select("broker", F.col("size").alias("before"), after)
+    new = partitions.select(F.explode("adds").alias("broker"), F.lit(0).alias("before"), F.col("size").alias("after"))
+    sums = now.unionAll(new).groupBy("broker").agg(F.sum("before").alias("before"), F.sum("after").alias("after"))
     return tuple(sorted((BrokerBytes(**row.asDict()) for row in sums.collect()), key=lambda held: held.broker))
-
-
-def _held_row(broker: Column, before: Column, after: Column) -> Column:
-    return F.struct(broker.alias("broker"), before.cast("bigint").alias("before"), after.cast("bigint").alias("after"))

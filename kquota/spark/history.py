@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -99,8 +100,7 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]
-    replicas = rolled(reader, known, "replicas") if known.rolled else None
-    brokers = rolled(reader, known, "brokers") if known.rolled else None
+    tables = [(rolled(reader, known, "replicas"), rolled(reader, known, "brokers"))] if known.rolled else []
     bad = 0
     if known.waiting:
         rows = from_snapshots(reader, files)
@@ -110,11 +110,9 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
         rows = marked(rows, spanned(reader, known.spans()))
         bad = _left_out(rows, files)
         fresh = with_growth(rows.where(F.col("bad").isNull()), before(reader, known)).drop("twice")
-        summed = by_broker(fresh)
-        replicas = fresh if replicas is None else replicas.unionByName(fresh)
-        brokers = summed if brokers is None else brokers.unionByName(summed)
-    assert replicas is not None and brokers is not None
-    replicas, brokers = (table.where(F.col("cluster") == name) for table in (replicas, brokers))
+        tables.append((fresh, by_broker(fresh)))
+    of_cluster = F.col("cluster") == name
+    replicas, brokers = (reduce(DataFrame.unionByName, parts).where(of_cluster) for parts in zip(*tables, strict=True))
     times = [each.time for each in (*known.held, *known.waiting.values())]
     newest = _newest(reader, known, files, replicas, SnapshotKey(name, max(times)))
     return History(

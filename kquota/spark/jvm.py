@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota import java
+from kquota import java, java_properties
 from kquota.errors import Parameter, Refused
 
 START_SECONDS: Final = 90
 LOOPBACK: Final = "127.0.0.1"
-OUT_OF_MEMORY: Final = "OutOfMemoryError"
 MORE_MEMORY: Final = ("Give Spark more memory with ", Parameter("conf"), " spark.driver.memory=8g")
 _DYING_SECONDS: Final = 2.0
 _OPENED: Final = (
@@ -122,7 +121,7 @@ class Jvm:
 
     def _why_ended(self) -> tuple[str, ...]:
         code = self._process.returncode
-        if OUT_OF_MEMORY in self._log.read_text(errors="replace"):
+        if "OutOfMemoryError" in self._log.read_text(errors="replace"):
             return ("it ran out of memory. ", *MORE_MEMORY)
         if code == -signal.SIGKILL:
             return ("it was killed (SIGKILL), by a user, or by the kernel because memory ran out",)
@@ -143,9 +142,10 @@ def jvm(
     # Options go into a file, because all users of this machine can read the command line, and options can contain
     # access keys.
     conf.touch(mode=0o600)
-    conf.write_text("".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in options.items()))
-    hadoop = hadoop_configuration(os.environ.get("HADOOP_CONF_DIR", ""))
-    command = [str(java.find().executable), "-cp", class_path(spark, hadoop), *MODULE_OPTIONS, *flags]
+    conf.write_text(java_properties.text_of(options))
+    hadoop = _hadoop_configuration()
+    classes = os.pathsep.join(filter(None, (f"{spark}/jars/*", hadoop)))
+    command = [str(java.find().executable), "-cp", classes, *MODULE_OPTIONS, *flags]
     command += [f"-Djava.io.tmpdir={scratch}", "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(conf)]
     # A Spark configuration in the environment must not change a job.
     own = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
@@ -170,24 +170,10 @@ def jvm(
         process.communicate()
 
 
-def hadoop_configuration(folders: str) -> str:
+def _hadoop_configuration() -> str:
     """Return the folders of `HADOOP_CONF_DIR` as absolute paths, because the JVM runs in another folder."""
-    return os.pathsep.join(str(Path(folder).absolute()) for folder in folders.split(os.pathsep) if folder)
-
-
-def class_path(spark: Path, hadoop: str) -> str:
-    """Return the class path: the jars of Spark, then the folders of a Hadoop configuration, if any."""
-    return f"{spark}/jars/*{os.pathsep}{hadoop}" if hadoop else f"{spark}/jars/*"
-
-
-def _escaped(text: str) -> str:
-    """Escape text for a Java properties file."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-/") else _code_units(c) for c in text)
-
-
-def _code_units(character: str) -> str:
-    units = character.encode("utf-16-be").hex()
-    return "".join(f"\\u{units[n : n + 4]}" for n in range(0, len(units), 4))
+    folders = os.environ.get("HADOOP_CONF_DIR", "").split(os.pathsep)
+    return os.pathsep.join(str(Path(folder).absolute()) for folder in folders if folder)
 
 
 def last_words(log: Path) -> str:

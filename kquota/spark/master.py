@@ -14,8 +14,8 @@ from kquota.spark.engine import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REACH_SECONDS: Final = 10.0
-EXECUTOR_SECONDS: Final = 60.0
+_REACH_SECONDS: Final = 10.0
+_EXECUTOR_SECONDS: Final = 60.0
 
 
 def own_address(engine: Engine) -> str | None:
@@ -31,7 +31,7 @@ def own_address(engine: Engine) -> str | None:
     tried = []
     for place in engine.master.removeprefix("spark://").split(","):
         try:
-            return reached(place)
+            return _reached(place)
         except OSError as error:
             tried.append(f"{place}: {error.strerror or error}")
     raise Unreachable(
@@ -40,33 +40,26 @@ def own_address(engine: Engine) -> str | None:
     )
 
 
-def reached(place: str) -> str:
-    """Return the local address of a connection to `place`, which is `HOST:PORT`, or `HOST` for port 7077.
-
-    Raises OSError if there is no connection within 10 s, and Invalid if `place` is not a valid address.
-    """
-    with socket.create_connection(_address(place), timeout=REACH_SECONDS) as connection:
-        return str(connection.getsockname()[0])
-
-
-def _address(place: str) -> tuple[str, int]:
+def _reached(place: str) -> str:
+    """Return the local address of a connection to `place`, which is `HOST:PORT`, or `HOST` for port 7077."""
     host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, ":", "7077")
     host = host.strip("[]")
     if not is_host(host) or not is_port(port):
         raise Invalid(Parameter("spark_master"), f": {place!r} is not HOST:PORT. Write spark://HOST:PORT")
-    return host, int(port)
+    with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS) as connection:
+        return str(connection.getsockname()[0])
 
 
 def await_executors(spark: SparkSession) -> None:
     """Wait until an executor exists. Raises Refused if none starts within 60 s, because Spark would wait forever."""
     context = spark.sparkContext
-    deadline = time.monotonic() + EXECUTOR_SECONDS
+    deadline = time.monotonic() + _EXECUTOR_SECONDS
     # The driver also counts as an executor.
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
             raise Refused(
-                f"Spark's master {context.master} provided no executor within {EXECUTOR_SECONDS:.0f} s. Check that its "
-                "workers have free cores and memory (",
+                f"Spark's master {context.master} provided no executor within {_EXECUTOR_SECONDS:.0f} s. Check that "
+                "its workers have free cores and memory (",
                 Parameter("conf"),
                 " spark.executor.memory=…), and can reach this machine",
             )

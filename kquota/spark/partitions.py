@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Row
@@ -136,9 +136,10 @@ def _joined(rows: DataFrame, plan: PlanFrame, rates: DataFrame | None) -> DataFr
     wanted = F.when(F.col("wrong").isNull(), F.col("targets")).otherwise(_no_brokers())
     frames = [held, plan.frame.withColumn("targets", wanted), *([] if rates is None else [rates])]
     columns = list(_JOINED)[: len(frames)]
+    shaped = (_shaped(columns, frame, own) for frame, own in zip(frames, columns, strict=True))
     silent = F.col("replica").isNotNull() & F.col("replica.in_sync").isNull()
     return (
-        reduce(lambda one, other: one.unionAll(other), map(partial(_shaped, columns), frames, columns))
+        reduce(DataFrame.unionAll, shaped)
         # Group by a number first, because topic names often have the same beginning and are slow to compare.
         .withColumn("hash", F.xxhash64(*KEY))
         # Without this step, Spark would aggregate before the shuffle and again after it.

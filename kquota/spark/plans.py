@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
 
 _NAME: Final = f"^{TOPIC_NAME}$"
-_ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>, corrupt string"
+_ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>"
 _PLAN: Final = "topic string, `partition` int, targets array<int>"
 _COLUMNS: Final = ("topic", "partition", "replicas")
 _READ: Final = "the plan"
@@ -79,7 +79,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
             F.lit(None).cast("string").alias("corrupt"),
         )
     else:
-        entries = reader.json_lines(plan.files, _ENTRY, "corrupt")
+        entries = reader.json_lines(plan.files, _ENTRY)
     place = F.monotonically_increasing_id().alias("place")
     judged = entries.select("topic", "partition", "replicas", _complaint().alias("why"), place)
     # `why` depends on the bigint values, because the casts below replace a number that is too large with null.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -20,16 +20,18 @@ from kquota.spark.failure import answered, cause
 from kquota.spark.files import Files, is_elsewhere, unpacked
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _MOST_SENT: Final = 100_000_000
 """kquota sends a local history only if its Parquet files have at most this many bytes, because client and driver hold
 several copies of the rows.
 """
-SCHEMA: Final = "file string, value string"
+_SCHEMA: Final = "file string, value string"
 _CHUNK: Final = 8_000_000
 """The lines in one statement have at most this many characters in total. A longer line gets its own statement."""
-_ROWS: Final = "SELECT inline(from_json(:rows, 'array<struct<file string, value string>>'))"
+_ROWS: Final = f"SELECT inline(from_json(:rows, 'array<struct<{_SCHEMA}>>'))"
+CORRUPT: Final = "corrupt"
+"""The column with the text of a line that is not valid."""
 
 _Row = tuple[str, str]
 
@@ -49,38 +51,22 @@ class Reader:
 
         Raises the errors of `uploaded` if local files must be sent.
         """
-        from pyspark.sql import functions as F
+        sent = [uploaded(self.spark, files)] if self.uploads and files.names else []
+        return _union([*sent, *_frames(self.spark.read.text, files, local=not sent)])
 
-        frames = []
-        if self.uploads and files.names:
-            frames.append(uploaded(self.spark, files))
-        elif files.names:
-            read = self.spark.read.text(str(files.folder))
-            frames.append(read.select(F.col("_metadata.file_name").alias("file"), "value"))
-        for path in files.elsewhere:
-            frames.append(self.spark.read.text(path).select(F.col("_metadata.file_path").alias("file"), "value"))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+    def json_lines(self, files: Files, schema: str) -> DataFrame:
+        """Return the columns of `schema` from JSON lines, `corrupt` as in `parsed`, and `file` as in `lines`.
 
-    def json_lines(self, files: Files, schema: str, corrupt: str) -> DataFrame:
-        """Return the columns of `schema` from JSON lines, and `file` as in `lines`.
-
-        `corrupt` names the column of `schema` that receives the text of an invalid line. Blank lines are left out.
-        Raises the same errors as `lines`.
+        Blank lines are left out. Raises the same errors as `lines`.
         """
         from pyspark.sql import functions as F
 
         if self.uploads:
             lines = self.lines(files).where(F.trim("value") != "")
-            parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": corrupt})
-            return lines.select("file", parsed.alias("parsed")).select("file", "parsed.*")
+            return lines.select("file", parsed(schema)).select("file", "parsed.*")
         # Read the JSON directly, because `from_json` creates a decoder of 8 kB for each line.
-        reading = self.spark.read.schema(schema).option("columnNameOfCorruptRecord", corrupt)
-        frames = []
-        if files.names:
-            frames.append(reading.json(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*"))
-        for path in files.elsewhere:
-            frames.append(reading.json(path).select(F.col("_metadata.file_path").alias("file"), "*"))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        reading = self.spark.read.schema(f"{schema}, {CORRUPT} string").option("columnNameOfCorruptRecord", CORRUPT)
+        return _union(_frames(reading.json, files, local=True))
 
     def parquet(self, files: Files, name: str) -> DataFrame:
         """Return the rows of Parquet files with all their columns.
@@ -124,7 +110,7 @@ class Reader:
             except AnalysisException as error:
                 why = cause(str(error))
                 raise Invalid(given_in, f" {', '.join(read)}: cannot be read: {why}. Correct the path") from error
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        return _union(frames)
 
     def _hive(self, folder: Path, pattern: str, given_in: Parameter, *, elsewhere: bool) -> DataFrame:
         files = sorted(folder.rglob(pattern))
@@ -206,6 +192,17 @@ class Reader:
         return found.select(F.from_json("value", schema).alias("row")).select("row.*")
 
 
+def parsed(schema: str, *, csv: bool = False) -> Column:
+    """Return the column `parsed`: the fields of `schema` from the JSON in the column `value`, or with `csv` from a row
+    of CSV. The field `corrupt` has the text if it is not valid, and is otherwise null.
+    """
+    from pyspark.sql import functions as F
+
+    whole, options = f"{schema}, {CORRUPT} string", {"columnNameOfCorruptRecord": CORRUPT}
+    column = F.from_csv("value", whole, options | {"escape": '"'}) if csv else F.from_json("value", whole, options)
+    return column.alias("parsed")
+
+
 def schema_of(columns: Mapping[str, str]) -> str:
     """Return the schema of a table. Without a schema, Spark would read a cluster id of digits as a number."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
@@ -223,8 +220,21 @@ def uploaded(spark: SparkSession, files: Files) -> DataFrame:
     # The client of Spark Connect splits the rows into messages. With a local driver, a query contains its rows, so
     # kquota divides many rows among several queries.
     if is_remote():
-        return spark.createDataFrame(list(rows), SCHEMA)
-    frames = (spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+        return spark.createDataFrame(list(rows), _SCHEMA)
+    return _union(spark.sql(_ROWS, args={"rows": text}) for text in _texts(rows))
+
+
+def _frames(read: Callable[[str], DataFrame], files: Files, *, local: bool) -> Iterator[DataFrame]:
+    """Yield the rows of the local files, if `local` is set, and of each file elsewhere, with the column `file`."""
+    from pyspark.sql import functions as F
+
+    if local and files.names:
+        yield read(str(files.folder)).select(F.col("_metadata.file_name").alias("file"), "*")
+    for path in files.elsewhere:
+        yield read(path).select(F.col("_metadata.file_path").alias("file"), "*")
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionAll(other), frames)
 
 

@@ -96,7 +96,7 @@ class Start:
 
 
 @contextlib.contextmanager
-def starting(scratch: Path, size: int = 0, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
+def starting(scratch: Path, size: int, engine: Engine = EMBEDDED, *, scanned: int = 0) -> Iterator[Start]:
     """Start Spark for an input of `size` bytes, and return at once. Give the yielded value to `session`.
 
     `scanned` is the size in bytes of the part of a history that Spark only sums up. The C1 compiler is enough for this

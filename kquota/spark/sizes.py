@@ -7,7 +7,6 @@ represents a broker or a log dir for which the input lists no replica.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -15,7 +14,7 @@ from pyspark.sql import functions as F
 
 from kquota.sizes.snapshot import VERSION
 from kquota.spark.files import Files
-from kquota.spark.reader import Reader, schema_of
+from kquota.spark.reader import CORRUPT, Reader, parsed, schema_of
 
 FACTS: Final = {
     "broker": "int",
@@ -38,12 +37,12 @@ _COLUMNS: Final = {"cluster": "string", "time": "string", **FACTS}
 ROW: Final = tuple(_COLUMNS)
 """The columns of a replica, in order. null means unknown (for `rack`, also no rack), never zero. Sizes are in bytes."""
 
-_CORRUPT: Final = "corrupt"
-_SNAPSHOT: Final = schema_of({"version": "int", **_COLUMNS, _CORRUPT: "string"})
+_SNAPSHOT: Final = schema_of({"version": "int", **_COLUMNS})
 SNAPSHOT: Final = "is a snapshot of replica sizes"
+_BROKEN: Final = "is not the expected JSON, or is truncated"
 _PARTITION: Final = "struct<`partition`: string, size: bigint, offsetLag: bigint, isFuture: boolean>"
 _LOG_DIR: Final = f"struct<logDir: string, error: string, partitions: array<{_PARTITION}>>"
-_LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>, {_CORRUPT} string"
+_LOG_DIRS: Final = f"version int, brokers array<struct<broker: int, logDirs: array<{_LOG_DIR}>>>"
 
 
 def from_snapshots(reader: Reader, files: Files) -> DataFrame:
@@ -51,13 +50,9 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 
     Raises the same errors as `Reader.json_lines`.
     """
-    rows = reader.json_lines(files, _SNAPSHOT, _CORRUPT)
-    return rows.select(
-        *ROW,
-        "file",
-        _problem(F.col(_CORRUPT), F.col("version"), (VERSION,)).alias("problem"),
-        F.lit(False).alias("offline"),
-    )
+    problem = _or_version(F.when(F.col(CORRUPT).isNotNull(), _BROKEN), F.col("version"), VERSION)
+    rows = reader.json_lines(files, _SNAPSHOT)
+    return rows.select(*ROW, "file", problem.alias("problem"), F.lit(False).alias("offline"))
 
 
 def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
@@ -68,15 +63,15 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     last dash. Raises the same errors as `Reader.lines`.
     """
     lines = reader.lines(files).where(F.ltrim("value").startswith("{"))
-    parsed = F.from_json("value", _LOG_DIRS, {"columnNameOfCorruptRecord": _CORRUPT})
-    snapshot = F.get_json_object("value", "$.log_dir").isNotNull()
-    brokers = lines.select("file", "value", parsed.alias("parsed")).select(
+    no_brokers = F.col("parsed.brokers").isNull()
+    problem = (
+        F.when(no_brokers & F.get_json_object("value", "$.log_dir").isNotNull(), SNAPSHOT)
+        .when(F.col(f"parsed.{CORRUPT}").isNotNull(), _BROKEN)
+        .when(no_brokers, "contains no brokers")
+    )
+    brokers = lines.select("file", "value", parsed(_LOG_DIRS)).select(
         "file",
-        F.when(F.col("parsed.brokers").isNull() & snapshot, F.lit(SNAPSHOT))
-        .otherwise(
-            _problem(F.col(f"parsed.{_CORRUPT}"), F.col("parsed.version"), (1,), F.col("parsed.brokers").isNull())
-        )
-        .alias("problem"),
+        _or_version(problem, F.col("parsed.version"), 1).alias("problem"),
         F.explode_outer("parsed.brokers").alias("b"),
     )
     dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))
@@ -100,9 +95,6 @@ def is_replica() -> Column:
     return F.coalesce(whole, F.lit(False))
 
 
-def _problem(corrupt: Column, version: Column, versions: Collection[int], *missing: Column) -> Column:
+def _or_version(problem: Column, version: Column, expected: int) -> Column:
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
-    problem = F.when(corrupt.isNotNull(), F.lit("is not the expected JSON, or is truncated"))
-    for column in missing:
-        problem = problem.when(column, F.lit("contains no brokers"))
-    return problem.when(version.isNull() | ~version.isin(*versions), unknown)
+    return problem.when(~version.eqNullSafe(expected), unknown)

@@ -20,13 +20,12 @@ from kquota.simulate.answer import Flow, Walk
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Quotas, Request
 from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, TraceStream
-from kquota.spark.reader import Reader
+from kquota.spark.reader import CORRUPT, Reader, parsed, schema_of
 from kquota.spark.trace_files import Bad, TraceFiles
 
 if TYPE_CHECKING:
     from pyspark.sql.udtf import UserDefinedTableFunction
 
-_CORRUPT: Final = "corrupt"
 _CHUNK_MS: Final = 60_000
 """The time in ms that one row of a stream covers. If each row had only one request, sending the rows to Python would
 take ten times as long as simulating the requests.
@@ -40,9 +39,7 @@ _FLOW: Final = {
     "unfinished": "boolean",
     **dict.fromkeys(("bytes_curve", "mutations_curve"), _CURVE),
 }
-_ANSWER: Final = ", ".join(
-    f"`{name}` {kind}" for name, kind in (dict.fromkeys(TraceStream._fields, "string") | _FLOW).items()
-)
+_ANSWER: Final = schema_of(dict.fromkeys(TraceStream._fields, "string") | _FLOW)
 
 
 def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
@@ -86,24 +83,21 @@ def requests(reader: Reader, trace: TraceFiles) -> DataFrame:
     lines = reader.lines(trace.files)
     skipped = F.trim("value") == ""
     if trace.header is None:
-        schema = ", ".join(f"`{name}` string" for name in (*COLUMNS, _CORRUPT))
-        parsed = F.from_json("value", schema, {"columnNameOfCorruptRecord": _CORRUPT})
         places = {name: name for name in COLUMNS}
     else:
         skipped |= F.col("value") == trace.header
         places = {name: f"c{n}" for n, name in enumerate(trace.names)}
-        schema = ", ".join(f"`{place}` string" for place in (*places.values(), _CORRUPT))
-        parsed = F.from_csv("value", schema, {"columnNameOfCorruptRecord": _CORRUPT, "escape": '"'})
-    found = lines.where(~skipped).select("file", "value", parsed.alias("parsed"))
+    row = parsed(schema_of(dict.fromkeys(places.values(), "string")), csv=trace.header is not None)
+    found = lines.where(~skipped).select("file", "value", row)
     cells = {name: F.trim(F.coalesce(f"parsed.{places[name]}", F.lit(""))) for name in COLUMNS if name in places}
     text = found.select(
-        "file", "value", F.col(f"parsed.{_CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
+        "file", "value", F.col(f"parsed.{CORRUPT}"), *(cells.get(name, F.lit("")).alias(name) for name in COLUMNS)
     )
     return text.select(*TraceStream._fields, *_request(), "file", "value", _is_bad().alias("bad"))
 
 
 def _is_bad() -> Column:
-    good = F.col(_CORRUPT).isNull() & _matches(F.col("ms"), WHOLE)
+    good = F.col(CORRUPT).isNull() & _matches(F.col("ms"), WHOLE)
     for name, pattern in {"bytes": WHOLE, "mutations": WHOLE, "thread_ms": DECIMAL}.items():
         good &= _matches(_number(name), pattern)
     return ~good | ((_number("bytes").try_cast("bigint") > 0) & (_number("mutations").try_cast("bigint") > 0))

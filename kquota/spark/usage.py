@@ -22,7 +22,7 @@ from kquota.quota.advice import BucketStatistics
 from kquota.quota.usage import USAGE_VERSION, QuotaBucket
 from kquota.sizes.history import Listing
 from kquota.spark.files import USAGE_FILES, Files, of_days
-from kquota.spark.reader import Reader, schema_of
+from kquota.spark.reader import CORRUPT, Reader, schema_of
 
 USAGE: Final = {
     "version": "int",
@@ -54,14 +54,13 @@ _ROW: Final = {
     "throttle_ms": "double",
     "tokens": "double",
 }
-_CORRUPT: Final = "corrupt"
 _BUCKET: Final = ("key", "user", "client_id", "broker")
 _LEAST: Final = 0.01
 _RATIO: Final = 1.02
 _SECONDS_BITS: Final = 32
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageJob:
     """The compacted days of one cluster, calculated from usage snapshots or from a trace."""
 
@@ -143,8 +142,8 @@ def readings(reader: Reader, files: Files) -> DataFrame:
     A row is valid only if it reports a use, more than 0 seconds, and a user or client-id. Raises the same errors as
     `Reader.json_lines`.
     """
-    rows = reader.json_lines(files, schema_of({**_ROW, _CORRUPT: "string"}), _CORRUPT)
-    whole = F.col(_CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()
+    rows = reader.json_lines(files, schema_of(_ROW))
+    whole = F.col(CORRUPT).isNull() & (F.col("version") == USAGE_VERSION) & F.col("time").isNotNull()
     counted = (F.col("seconds") > 0) & (F.col("used") >= 0) & F.coalesce("user", "client_id").isNotNull()
     return rows.where(whole & counted).withColumn("date", F.date_format("time", "yyyy-MM-dd"))
 

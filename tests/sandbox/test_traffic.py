@@ -45,4 +45,4 @@ def test_rejected_records_are_not_counted_as_written(monkeypatch: pytest.MonkeyP
     with pytest.raises(Unreachable, match=words):
         traffic.load("b:1", "t", 1, 5 * traffic.MESSAGE, lambda _: None)
     monkeypatch.setattr(traffic, "time", SimpleNamespace(monotonic=iter([0.0, *[1.0] * 10, 2.0]).__next__))
-    assert traffic.run_into_quota("b:1", "t", "greedy", 10 * traffic.MESSAGE).rate == 5 * traffic.MESSAGE / 2
+    assert traffic.run_into_quota("b:1", "t", 10 * traffic.MESSAGE).rate == 5 * traffic.MESSAGE / 2

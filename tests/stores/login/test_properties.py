@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Invalid
-from kquota.java_properties import entries
+from kquota.java_properties import entries, text_of
 from kquota.stores.login import jaas
 from kquota.stores.login.arguments import warn_if_open
 from tests.canary import CANARY
@@ -55,6 +55,13 @@ def written(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(("text", "meant"), TEXTS.items(), ids=[repr(text) for text in TEXTS])
 def test_java_properties(tmp_path: Path, text: str, meant: dict[str, str]) -> None:
     assert dict(entries(written(tmp_path, text), "command_config")) == meant
+
+
+def test_a_written_file_has_the_same_entries(tmp_path: Path) -> None:
+    properties = {"#a b": "", "!": "\\ \n", "k=:#!\\": "a\tb=é\N{GRINNING FACE}:#! ", "\u0130": "\u00a0"}
+    text = text_of(properties)
+    assert text.isascii()
+    assert dict(entries(written(tmp_path, text), "command_config")) == properties
 
 
 def test_bytes_are_latin_1_as_for_kafkas_tools(tmp_path: Path) -> None:
