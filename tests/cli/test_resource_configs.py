@@ -208,6 +208,9 @@ class TestBrokers:
             assert (ran.code, ran.out) == (0, way.kafka("--alter", "--broker", "99", "--add-config", rate).out)
             assert ran.err.endswith("kquota: broker '99' is dead. The change takes effect when the broker starts\n")
             assert way.kquota("--alter", "--broker", "99", "--delete-config", LOG_DIR_RATE).code == 0
+            unchanged = way.kquota("--alter", "--broker", "99", "--delete-config", LOG_DIR_RATE)
+            assert unchanged.err.endswith(f"kquota: broker '99': {LOG_DIR_RATE} was not set; nothing to delete\n")
+            assert "is dead" not in unchanged.err
         else:
             assert (ran.code, ran.out) == (1, "")
             assert "broker '99' is dead" in ran.err

@@ -143,7 +143,8 @@ def _altered(
             )
             return AlteredConfigs(altered=resource, over_zookeeper=False, notes=tuple(notes))
         altered = actions.alter(configs, change, clock.until_seen())
-        if at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
+        changed = bool(change.add) or len(altered.absent) < len(change.delete)
+        if changed and at.zookeeper is not None and resource.of_broker and resource not in configs.resources(BROKERS):
             notes.append(f"{resource} is dead. The change takes effect when the broker starts")
     notes += _remarks(resource, altered, release)
     return AlteredConfigs(altered=resource, over_zookeeper=at.zookeeper is not None, notes=tuple(notes))

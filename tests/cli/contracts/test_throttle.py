@@ -81,6 +81,16 @@ def test_throttles(house: InMemory, session: Transcript) -> None:
     session.must_be("contract-throttle")
 
 
+def test_a_run_whose_throttle_is_already_gone_is_named_when_it_ends(house: InMemory) -> None:
+    kquota_here("throttle", "set", "--topic", "orders", "--throttle", "5MB/s", "--sample", "0", *BROKER.split())
+    (run,) = (path.stem for path in house.folder.rglob("*.journal"))
+    for setting in [one for one in house.cluster.configs if one.key.endswith(("throttled.rate", "throttled.replicas"))]:
+        house.cluster.configs.pop(setting)
+    ran = kquota_here("throttle", "clear", *BROKER.split())
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.endswith(f"kquota: {run}: nothing was restored, because no value was still as the run had set it\n")
+
+
 def test_a_rate_of_1_is_1_byte_per_second(house: InMemory, session: Transcript) -> None:
     ran = session.kquota(f"throttle set {BROKER} --all-topics --all-brokers --throttle 1 --sample 0 --dry-run")
     assert "kquota: throttle: 1 byte per second (1 B/s) on each broker\n" in ran.err
