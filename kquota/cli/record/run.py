@@ -67,8 +67,8 @@ def share(options: ShareOptions) -> RecordShared:
         )
     # A run that began before the record exists is known only to its own host.
     others = (
-        "each other host adds its open runs with its next command that writes. Until then, `throttle doctor --fix` "
-        f"on this host removes their throttles. Now run {suggested('record share')} on every host"
+        "each other host adds its open runs with its next command that writes. Until then, `throttle doctor --fix` can "
+        f"remove their throttles. Run {suggested('record share')} on every host now"
     )
     notes = (used, others) if plan.setup is not None else (used,)
     return RecordShared(

@@ -229,7 +229,7 @@ def remarks(measured: Measured, *, live: bool) -> Iterator[str]:
     }
     for line, count in counts.items():
         if count:
-            yield line.format(count)
+            yield line.format(f"{count:,}")
     for broker in measured.unallotted:
         yield f"warning: --bytes-in {broker}: the rate is not used, because the sizes show no leader on this broker"
     if measured.unseen and not live:

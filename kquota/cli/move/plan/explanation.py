@@ -171,8 +171,8 @@ def _still_holding(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterat
             broker in now.replicas and name.topic not in goal.drained_topics for name, now in cluster.partitions.items()
         )
         if staying:
-            where = [f"{unnamed} of topics that are not in --topics"] if unnamed else []
-            where += [f"{staying - unnamed} of the partitions above"] if staying > unnamed else []
+            where = [f"{unnamed:,} of topics that are not in --topics"] if unnamed else []
+            where += [f"{staying - unnamed:,} of the partitions above"] if staying > unnamed else []
             yield f"warning: broker {broker} keeps {counted(staying, 'replica')}: {', '.join(where)}"
 
 
@@ -215,7 +215,7 @@ def _answer(goal: Goal, found: Planned) -> Iterator[str]:
     drops = sum(len(change.drops) for change in found.changes)
     yield (
         f"plan: {counted(len(found.changes), 'partition')}, {counted(copies, 'replica')} to copy "
-        f"({human_bytes(found.bytes)}, {found.bytes} bytes){f', {drops} to remove' if drops else ''}"
+        f"({human_bytes(found.bytes)}, {found.bytes} bytes){f', {drops:,} to remove' if drops else ''}"
     )
     ratio = found.least.ratio(found.bytes)
     if ratio is not None:
