@@ -31,7 +31,7 @@ test-all: .venv/java-wheel.stamp .venv/fuzz.stamp check
 	@$(BIN)/python -m pytest -q $(TIMED_WORKERS) -m timed
 
 unit: .venv/java.stamp
-	@$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=quick -m "unit and not thorough and not zookeeper and not kafka and not spark"
+	@$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=quick -m "unit and not slow and not thorough and not zookeeper and not kafka and not spark"
 
 check: .venv/installed.stamp
 	@$(BIN)/ruff check --quiet .

@@ -29,7 +29,7 @@ from tests.servers import (
     zookeeper,
 )
 from tests.stores.moves_stage import OtherHand
-from tests.thorough import has_unit_tests, is_exhaustive, is_thorough, is_timed, is_unit
+from tests.thorough import has_unit_tests, is_exhaustive, is_slow, is_thorough, is_timed, is_unit
 
 __all__ = [
     "cluster",
@@ -128,7 +128,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timed)
         if is_unit(item.nodeid) and not servers:
             item.add_marker(pytest.mark.unit)
-        if item.get_closest_marker("unit") and not has_unit_tests(item.path, item.config.rootpath):
+        if is_slow(item.nodeid):
+            item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("unit") and not has_unit_tests(item.path, item.config.rootpath):
             raise pytest.UsageError(
                 f"{item.nodeid}: `make unit` would not find it. Write pytest.mark.unit in its module"
             )

@@ -173,6 +173,36 @@ SLOW: Final = (
     "tests/placement/test_generate_kafka.py",
     "tests/probe/test_load.py",
     "tests/hosts/",
+    "tests/watch/test_waves.py",
+    "tests/watch/test_view.py::test_from_a_quarter_on",
+    "tests/placement/test_plan_laws.py",
+    "tests/placement/test_log_dir_balance.py",
+    "tests/pace/test_past_moves.py",
+    "tests/pace/test_protection.py",
+    "tests/throttle/test_killed.py",
+    "tests/fuzz/test_readers.py::test_a_mutated_example",
+    "tests/simulate/test_steady.py",
+    "tests/cli/contracts/test_adjust.py",
+    "tests/cli/contracts/test_suggested_commands.py",
+    "tests/cli/contracts/test_quota.py::test_simulations",
+    "test_the_text_and_the_json_of_moves_between_log_dirs",
+    "test_clients_of_one_principal_take_turns",
+    "test_no_client_starves_when_the_rate_is_unreadable",
+    "test_a_run_of_many_topics_with_one_partition_each_is_read_back",
+    "test_an_import_in_a_function_has_its_reason",
+    "test_the_import_contract_covers_every_third_party_library",
+    "test_a_list_near_the_maximum_length_of_a_broker",
+    "test_both_libraries_accept_every_form_of_a_store",
+    "test_an_unusable_store_is_reported",
+    "test_errors_name_their_position[nothing but lists]",
+    "test_an_interrupted_apply_prints_the_command_that_continues_it",
+    "test_a_move_that_progresses_has_no_symptom",
+    "test_the_long_run_rate_is_the_quota",
+    "tests/reassign/test_limits.py",
+    "tests/placement/test_cordons.py",
+    "tests/test_counted_json.py",
+    "tests/stores/admin/test_wire_format.py",
+    "tests/stores/admin/test_attempts.py",
     "tests/stores/admin/test_imports.py",
     "tests/stores/login/test_oauth.py",
     "tests/stores/record/test_topic_record.py",
@@ -205,11 +235,17 @@ def is_timed(test: str) -> bool:
 
 def is_unit(test: str) -> bool:
     """True if the test of this id is a rule or a property without a server, a process or a wait."""
-    return not any(part in test for part in (*PROCESSES, *SLOW))
+    return not is_slow(test) and not any(part in test for part in PROCESSES)
+
+
+def is_slow(test: str) -> bool:
+    """True if `make unit` omits the test of this id, even if its module marks it as a unit test."""
+    return any(part in test for part in SLOW)
 
 
 def has_unit_tests(module: Path, root: Path) -> bool:
     """False for a test module that `is_unit` excludes and that marks no test of its own as a unit test."""
     if not (module.name.startswith("test_") and module.suffix == ".py"):
         return True
-    return is_unit(module.relative_to(root).as_posix()) or "mark.unit" in module.read_text()
+    path = module.relative_to(root).as_posix()
+    return is_unit(path) or ("mark.unit" in module.read_text() and not is_slow(path))
