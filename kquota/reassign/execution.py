@@ -134,7 +134,7 @@ def _later_waves(
             wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
-        latest = next((other for other in open_runs if other.id == run.id), None)
+        latest = next((known for known in open_runs if known.id == run.id), None)
         if run.id in world.runs.unreadable:
             raise Refused(
                 f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "
@@ -345,7 +345,7 @@ def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: boo
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, ". No move was started, and kquota restored everything that it had written")
     standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
-    _, *named = (part for setting in standing for part in ("; ", setting))
+    _, *named = (part for pending in standing for part in ("; ", pending))
     left = ". No move was started, but these settings may still be set: "
     return Incomplete(
         (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),

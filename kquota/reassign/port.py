@@ -205,6 +205,7 @@ class ReplicaDirs(Protocol):
         A request for the current log dir of a replica ends its copy. If the broker does not have the replica yet, it
         remembers the request until it restarts, and creates the replica in this log dir.
 
-        The returned errors are Refused if the broker refuses, Unreachable if it is dead, and Unknown if its answer is
-        missing or does not show whether the replica moves. Raises Busy if another process has taken over the lock.
+        A replica without an error is in the log dir, moves to it, or will be created there. The errors are Refused if
+        the broker refuses, Unreachable if it is dead, and Unknown if its answer is missing or does not show whether the
+        replica moves. Raises Busy if another process has taken over the lock.
         """

@@ -165,7 +165,7 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
     """
     try:
         # A failed step may have recorded more than its caller knows.
-        latest = next((other for other in world.runs.unfinished() if other.id == run.id), run)
+        latest = next((known for known in world.runs.unfinished() if known.id == run.id), run)
         return restore_run(world, latest, certain=not isinstance(error, Unwitnessed))
     except Busy:
         raise

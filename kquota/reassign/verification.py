@@ -110,18 +110,18 @@ def verify(
     cancelled = tuple(cancelled)
     expected = _submitted(run, plan) - {move.partition for move in cancelled}
     found, seen = _settled(cluster, clock, plan, expected)
-    done = _looked(seen, found, plan, dirs)
+    state = _looked(seen, found, plan, dirs)
     if preserve:
-        return done
+        return state
     world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is None:
-        written = write(world, _removals_without_record(world, plan, done.statuses, cancelled))
-        done = replace(done, restored=written.restored, pending=written.pending)
+        written = write(world, _removals_without_record(world, plan, state.statuses, cancelled))
+        done = replace(state, restored=written.restored, pending=written.pending)
     else:
-        of_goal = done
+        of_goal = state
         if plan.targets != run.goal.targets:  # the run is being undone
             of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
-        done = _restored(world, run, seen, of_goal, done)
+        done = _restored(world, run, seen, of_goal, state)
     if clear_all:
         done = _cleared(world, plan, fenced, done, unfinished)
     reported = _reported(world, plan, seen, done, runs.unfinished())
@@ -140,14 +140,14 @@ def unless_it_writes(
     if covers(plan, unfinished) is not None or not runs.settled:
         return None
     seen = cluster.snapshot(plan.topics)
-    done = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
+    state = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
     world = World(cluster=cluster, runs=runs, clock=clock, others=unfinished)
-    if done.verdict is not Progress.DONE or _removals_without_record(world, plan, done.statuses, ()):
+    if state.verdict is not Progress.DONE or _removals_without_record(world, plan, state.statuses, ()):
         return None
     unfinished = runs.unfinished()
     if covers(plan, unfinished) is not None:  # a run of this plan began after the first read
         return None
-    return _reported(world, plan, seen, done, unfinished)
+    return _reported(world, plan, seen, state, unfinished)
 
 
 def _looked(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs: ReplicaDirs | None) -> Verification:

@@ -171,7 +171,7 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
     notes: list[str] = []
     for run in ending:
         open_runs = runs.unfinished()
-        latest = next((other for other in open_runs if other.id == run.id), None)
+        latest = next((known for known in open_runs if known.id == run.id), None)
         if latest is None:
             continue
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))
@@ -251,10 +251,11 @@ def recover(
     snapshot = cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
     known = _recovery_run(runs, broker)
-    if not late:
-        restoration = Restoration() if known is None else restore(cluster, runs, clock, [known])
-        return BrokerRecovery(run=known, behind=(), restoration=restoration)
     restoration = Restoration()
+    if not late:
+        if known is not None:
+            restoration = restore(cluster, runs, clock, [known])
+        return BrokerRecovery(run=known, behind=(), restoration=restoration)
     if known is not None:
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
         restoration, _ = restore_ended(world, known, _listed(known) - set(late))

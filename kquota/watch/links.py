@@ -176,7 +176,9 @@ def throttles(links: Mapping[WatchedLink, LinkState], throttle: ThrottleReading)
 def link_rates(
     link: WatchedLink, rates: Mapping[BrokerId, BrokerRates], *, sending: bool = True, receiving: bool = True
 ) -> BrokerRates:
-    """Return the leader's rate for `sending`, and the follower's rate for `receiving`."""
+    """Return the rates that limit the link. A rate is None if it is unset or unknown, or if `sending` (for the
+    leader's) or `receiving` (for the follower's) is false.
+    """
     unset = BrokerRates()
     leader = rates.get(link.leader, unset).leader if sending and link.leader is not None else None
     return BrokerRates(leader=leader, follower=rates.get(link.destination, unset).follower if receiving else None)

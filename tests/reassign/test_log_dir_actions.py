@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kquota.errors import Refused, Unreachable
+from kquota.measure import ByteRate
 from kquota.reassign import log_dir_actions
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.log_dirs import Place
-from kquota.terms import BrokerId, TopicPartition
+from kquota.reassign.moves import PartitionReplicas
+from kquota.reassign.plan import Plan
+from kquota.reassign.preparation import Asked, prepare
+from kquota.settings.resource import Setting
+from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
 from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
 from tests.reassign.dirs_fake import MemoryDirs
 from tests.reassign.fake import Ticks
+from tests.reassign.stage import T0, T1, U0, World
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 A, B = "/data/a", "/data/b"
@@ -37,6 +45,21 @@ def name(dirs: MemoryDirs) -> TopicPartition:
 @pytest.fixture
 def clock() -> Ticks:
     return Ticks()
+
+
+def test_the_rate_is_set_on_the_brokers_that_copy_between_their_log_dirs(tmp_path: Path, dirs: MemoryDirs) -> None:
+    """The replica of broker 3 is already in the log dir of the plan."""
+    world = World(tmp_path)
+    world.cluster.partitions[U0] = PartitionReplicas(replicas=(ONE, THREE), leader=ONE, isr=(ONE, THREE))
+    dirs.places = dict.fromkeys([(T0, ONE), (T0, TWO), (T1, TWO)], Place(current=A)) | {(U0, THREE): Place(current=B)}
+    plan = Plan(
+        targets={T0: (ONE, TWO), T1: (ONE, TWO), U0: (ONE, THREE)},
+        log_dirs={(T1, TWO): B, (T0, ONE): B, (T0, TWO): B, (U0, THREE): B},
+    )
+    asked = Asked(log_dir_throttle=ByteRate(1_000))
+    prepared = prepare(world.cluster, world.runs, world.clock, plan, asked, dirs)
+    rates = {name: values for name, values in prepared.wanted.items() if name.key == LOG_DIR_RATE}
+    assert list(rates.items()) == [(Setting.of_broker(broker, LOG_DIR_RATE), ("1000",)) for broker in (ONE, TWO)]
 
 
 def test_only_missing_copies_are_requested_and_only_once(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:

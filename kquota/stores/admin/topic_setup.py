@@ -91,8 +91,8 @@ def create(wire: Wire, name: str, *, dry_run: bool = False) -> Creation:
 def delete(wire: Wire, name: str) -> None:
     """Delete the topic. Wait until its name is free, and no broker that answers shows the topic.
 
-    Raises the same errors as `create`: Refused if the topic does not exist, and Unknown if the topic may have been
-    deleted, or its name may still be in use after 30 s.
+    Raises the errors of `create`. Here, Refused also means that the topic does not exist, and Unknown that the topic
+    may have been deleted, or that its name may still be in use after 30 s.
     """
     _mutate(wire, Deletion(topic=name, partitions=1), "deleted")
     free = "was deleted, but its name may still be in use"

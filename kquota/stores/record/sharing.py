@@ -131,12 +131,14 @@ class Sharing:
         Also stores the topic in `RecordMemory`. Returns the runs of the cluster. Raises Busy while another command
         writes. Raises Refused if the topic no longer exists, if a run in ZooKeeper is open or unreadable, or if another
         kquota has just written the marker. Also raises the errors of `topic_log.find`. If the plan creates the topic,
-        raises the errors of `topic_setup.create`, and Incomplete for any error after the creation.
+        raises the errors of `topic_setup.create`, and Incomplete for any error after the creation. Raises Refused,
+        before it creates the topic, if the journals of this host cannot be read or locked.
         """
         if wanted.setup is None:
             return self._use(wanted)
-        # If this host cannot write its journals, no topic is created, because all other hosts would use it at once.
+        # All hosts use the topic at once, so it is created only if this host can add its own runs.
         with self.files.hold("record share"):
+            self.files.every()
             topic_setup.create(self.wire, self.topic)
         try:
             return self._use(wanted)

@@ -12,13 +12,15 @@ import pytest
 from kazoo import exceptions as kazoo_errors
 
 from kquota.errors import Busy, Incomplete, Refused
+from kquota.mutation.topic import Creation
+from kquota.stores.admin import topic_setup
 from kquota.stores.record import choose
 from kquota.stores.record.choose import MARKER, Choice
 from kquota.stores.record.lease import MachineClock, Sighting
 from kquota.stores.record.memory import RecordMemory, Remembered
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
-from kquota.stores.record.sharing import Removal, Sharing
+from kquota.stores.record.sharing import Removal, Sharing, SharingPlan
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.runs import RunFiles
@@ -134,15 +136,22 @@ def test_no_record_over_zookeeper_does_not_read_the_marker(site: Site) -> None:
     assert (type(found), warnings) == (Unshared, [])
 
 
-def test_share_creates_no_topic_if_this_host_cannot_write(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"), [("lock", "cannot be written"), ("2026-11-27T10-00-00-abc.journal", "cannot be read")]
+)
+def test_share_creates_no_topic_if_this_host_cannot_add_its_runs(
+    site: Site, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
     """Otherwise, all other hosts would use the record, without the open runs of this host."""
-    site.topics.clear()
-    folder = site.files("one").folder
-    folder.mkdir(parents=True)
-    (folder / "lock").mkdir()
-    with pytest.raises(Refused, match="lock: cannot be written"):
-        site.share("one")
-    assert site.topics == {}
+    sharing = site.sharing("one")
+    setup = Creation(topic=NAME, partitions=1, replication_factor=1)
+    created = []
+    monkeypatch.setattr(topic_setup, "create", lambda _, topic: created.append(topic))
+    sharing.files.folder.mkdir(parents=True)
+    (sharing.files.folder / name).mkdir()
+    with pytest.raises(Refused, match=f"{name}: {why}"):
+        sharing.share(SharingPlan(setup=setup, marker=False))
+    assert created == []
 
 
 def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None:
