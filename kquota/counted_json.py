@@ -70,8 +70,8 @@ class _Walk:
         self._text = text
         attributes: Any = decoder  # typeshed lacks `scan_once`, and does not know that a hook can be None
         self._scan: Callable[[str, int], _Found] = attributes.scan_once
-        replaced = attributes.object_hook or (lambda value: value)
-        self._of_pairs = attributes.object_pairs_hook or (lambda pairs: replaced(dict(pairs)))
+        hook = attributes.object_hook or (lambda value: value)
+        self._of_pairs = attributes.object_pairs_hook or (lambda pairs: hook(dict(pairs)))
         self._used = 0
         self._most = most
 

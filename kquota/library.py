@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.login.security import Security
     from kquota.stores.state.clusters import NamedCluster
+
 TIMEOUT: Final = 60.0
 """The default of `default.api.timeout.ms`, in seconds."""
 _CONTROLLER_SECONDS: Final = 10.0

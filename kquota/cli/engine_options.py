@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from kquota.cli.contract import say
 from kquota.cli.options import flag, value
-from kquota.cli.progress import stages
 
 if TYPE_CHECKING:
     from kquota.spark.engine import Engine
@@ -75,6 +74,7 @@ def rehearsal() -> tuple[str, ...]:
 @contextmanager
 def spark_reader(scratch: Path, inputs: Files, engine: Engine, start: Start | None = None) -> Iterator[Reader]:
     """Yield a reader in a Spark session that ends with the block. Raises the errors of `session`."""
+    from kquota.cli.progress import stages  # late, because the options of all commands are imported for --help
     from kquota.spark.session import session
 
     with stages() as on_stage, session(scratch, inputs, say, engine=engine, on_stage=on_stage, start=start) as spark:

@@ -49,9 +49,9 @@ class Resource:
         elif self.kind == TOPICS:
             if why := wrong_topic_name(self.name):
                 raise Invalid(f"{self.name!r} {why}")
+        elif not self.name:
+            raise Invalid(f"{self.kind}: the name must not be empty")
         else:
-            if not self.name:
-                raise Invalid(f"{self.kind}: the name must not be empty")
             must_fit(self.kind, self.name)
 
     @property

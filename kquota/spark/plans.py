@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,10 +18,8 @@ from kquota.errors import Invalid
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
+from kquota.spark.reader import CORRUPT, Reader
 from kquota.terms import HIGHEST_ID, TOPIC_NAME, BrokerId, TopicPartition
-
-if TYPE_CHECKING:
-    from kquota.spark.reader import Reader
 
 _NAME: Final = f"^{TOPIC_NAME}$"
 _ENTRY: Final = "topic string, `partition` bigint, replicas array<bigint>"
@@ -76,7 +74,7 @@ def stored(reader: Reader, plan: PlanFiles) -> PlanFrame:
             F.col("topic").cast("string"),
             F.col("partition").try_cast("bigint"),
             F.col("replicas").try_cast("array<bigint>"),
-            F.lit(None).cast("string").alias("corrupt"),
+            F.lit(None).cast("string").alias(CORRUPT),
         )
     else:
         entries = reader.json_lines(plan.files, _ENTRY)
@@ -121,9 +119,9 @@ def _complaint() -> Column:
     # A lambda would run uncompiled for each of a million entries. `array_contains` returns null for a list with a null.
     out_of_range = (F.array_min("replicas") < 0) | (F.array_max("replicas") > HIGHEST_ID)
     out_of_range |= F.array_contains("replicas", F.lit(-1)).isNull()
-    entry = F.substring("corrupt", 1, 60)
+    entry = F.substring(CORRUPT, 1, 60)
     return (
-        F.when(F.col("corrupt").isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
+        F.when(F.col(CORRUPT).isNotNull(), F.concat(entry, F.lit(": is not a valid entry of a plan")))
         .when(F.col("topic").isNull(), F.lit("an entry has no topic"))
         .when(~F.col("topic").rlike(_NAME), F.concat(F.substring("topic", 1, 60), F.lit(": is not a valid topic name")))
         .when(F.col("partition").isNull(), F.concat("topic", F.lit(": an entry has no partition number")))

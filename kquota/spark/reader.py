@@ -52,7 +52,10 @@ class Reader:
         Raises the errors of `uploaded` if local files must be sent.
         """
         sent = [uploaded(self.spark, files)] if self.uploads and files.names else []
-        return _union([*sent, *_frames(self.spark.read.text, files, local=not sent)])
+        # Without the selection, a partitioned folder elsewhere would add its columns.
+        return _union(
+            frame.select("file", "value") for frame in (*sent, *_frames(self.spark.read.text, files, local=not sent))
+        )
 
     def json_lines(self, files: Files, schema: str) -> DataFrame:
         """Return the columns of `schema` from JSON lines, `corrupt` as in `parsed`, and `file` as in `lines`.
@@ -75,7 +78,7 @@ class Reader:
         sent and pyarrow is missing. The message begins with `name`.
         """
         if self.uploads and files.names:
-            return self._sent(str(files.folder), (name,))
+            return self._sent([str(files.folder / link) for link in files.names], (name,))
         try:
             paths = [str(files.folder)] if files.names else list(files.elsewhere)
             return self.spark.read.option("mergeSchema", len(files.names) != 1).parquet(*paths)
@@ -131,7 +134,7 @@ class Reader:
 
     def _sent(
         self,
-        files: str | list[str],
+        files: Sequence[str],
         name: tuple[str, ...],
         *,
         base: Path | None = None,
@@ -154,14 +157,10 @@ class Reader:
         folder_columns = pyarrow.schema([(column, pyarrow.string()) for column in partitions])
         hive = dataset.partitioning(folder_columns, flavor="hive")
         try:
-            schema = None
-            if not isinstance(files, str):
-                # Newer history files may have more columns. Without a schema, pyarrow uses only the columns of the
-                # first file.
-                schema = pyarrow.unify_schemas([*map(parquet.read_schema, files), folder_columns])
+            # Files may have different columns. Without a schema, pyarrow uses only the columns of the first file.
             found = dataset.dataset(
-                files,
-                schema=schema,
+                list(files),
+                schema=pyarrow.unify_schemas([*map(parquet.read_schema, files), folder_columns]),
                 format="parquet",
                 partitioning=hive,
                 partition_base_dir=None if base is None else str(base),

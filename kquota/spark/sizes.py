@@ -50,7 +50,7 @@ def from_snapshots(reader: Reader, files: Files) -> DataFrame:
 
     Raises the same errors as `Reader.json_lines`.
     """
-    problem = _or_version(F.when(F.col(CORRUPT).isNotNull(), _BROKEN), F.col("version"), VERSION)
+    problem = _problem_or_version(F.when(F.col(CORRUPT).isNotNull(), _BROKEN), F.col("version"), VERSION)
     rows = reader.json_lines(files, _SNAPSHOT)
     return rows.select(*ROW, "file", problem.alias("problem"), F.lit(False).alias("offline"))
 
@@ -71,7 +71,7 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     )
     brokers = lines.select("file", "value", parsed(_LOG_DIRS)).select(
         "file",
-        _or_version(problem, F.col("parsed.version"), 1).alias("problem"),
+        _problem_or_version(problem, F.col("parsed.version"), 1).alias("problem"),
         F.explode_outer("parsed.brokers").alias("b"),
     )
     dirs = brokers.select("file", "problem", "b.broker", F.explode_outer("b.logDirs").alias("d"))
@@ -95,6 +95,6 @@ def is_replica() -> Column:
     return F.coalesce(whole, F.lit(False))
 
 
-def _or_version(problem: Column, version: Column, expected: int) -> Column:
+def _problem_or_version(problem: Column, version: Column, expected: int) -> Column:
     unknown = F.concat(F.lit("unknown version "), F.coalesce(version.cast("string"), F.lit("(none)")))
     return problem.when(~version.eqNullSafe(expected), unknown)
