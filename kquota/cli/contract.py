@@ -163,6 +163,21 @@ def say(line: str, *, needed: bool = False) -> None:
     print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
 
 
+_incomplete: Final[list[OSError]] = []
+
+
+def is_output_incomplete() -> bool:
+    """True if stdout could not be stored although the command has done its work. The exit code of the process is 1."""
+    return bool(_incomplete)
+
+
+def output_is_incomplete(error: OSError, code: int) -> None:
+    """Report that stdout could not be stored, with the exit code of the command itself."""
+    complain(f"stdout cannot be written: {error.strerror}. The command itself ended with exit code {code}")
+    _incomplete.append(error)
+    drop_stdout()
+
+
 def drop_stdout() -> None:
     """Discard the rest of stdout, so that Python's final flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,18 @@ import typer
 
 from kquota import __version__
 from kquota.cli import app_of, suggestion
-from kquota.cli.contract import DONE, FAILED, INTERRUPTED, NOT_WRITTEN, complain, drop_stdout, exit_code, say, worded
+from kquota.cli.contract import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NOT_WRITTEN,
+    complain,
+    drop_stdout,
+    exit_code,
+    is_output_incomplete,
+    say,
+    worded,
+)
 from kquota.cli.help import SUMMARIES, Group
 from kquota.cli.unattended import TimedOut, report
 from kquota.errors import KquotaError, NextStep
@@ -130,7 +141,7 @@ def _code() -> int:
             if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
                 code = _interrupted(signals)
             sys.stdout.flush()
-            return code
+            return FAILED if is_output_incomplete() else code
         except KeyboardInterrupt:
             return _interrupted(signals)
         except TimedOut as over:

@@ -16,7 +16,7 @@ from enum import Enum
 from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from kquota.cli.contract import DONE, FAILED, NOT_WRITTEN, complain, drop_stdout, say
+from kquota.cli.contract import DONE, NOT_WRITTEN, drop_stdout, output_is_incomplete, say
 from kquota.cli.formats import WRITE, Output
 from kquota.quota.entity import Entity
 from kquota.settings.change import Change
@@ -157,23 +157,21 @@ def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
     """Print an answer. Flush stdout if `watched`, because the next answer may come much later."""
     for line in answer.notes if output.for_people else (*answer.notes, *answer.data_notes):
         say(line)
-    code = answer.code
-    if output.for_people or not answer.interim:
-        text = _written(answer, output)
-        if watched:
-            print(text, end="", flush=True)
-        else:
-            code = _printed(text, code)
-    for line in answer.closing_notes:
-        say(line)
-    return code
+    try:
+        if output.for_people or not answer.interim:
+            text = _written(answer, output)
+            if watched:
+                print(text, end="", flush=True)
+            else:
+                _print_last(text, answer.code)
+    finally:
+        for line in answer.closing_notes:
+            say(line)
+    return answer.code
 
 
-def _printed(text: str, code: int) -> int:
-    """Print the output of a command that has done its work. Return `code`, or 1 if the output could not be stored.
-
-    A reader that closes the pipe, for example `| head`, changes neither the exit code nor the notes that follow.
-    """
+def _print_last(text: str, code: int) -> None:
+    """Print the output of a command that has done its work, so a reader that closes the pipe (`| head`) is no error."""
     try:
         print(text, end="", flush=bool(text))
     except BrokenPipeError:
@@ -181,10 +179,7 @@ def _printed(text: str, code: int) -> int:
     except OSError as error:
         if error.errno not in NOT_WRITTEN:
             raise
-        complain(f"stdout cannot be written: {error.strerror}. The command itself ended with exit code {code}")
-        drop_stdout()
-        return FAILED
-    return code
+        output_is_incomplete(error, code)
 
 
 def _written(answer: Answer, output: Output) -> str:

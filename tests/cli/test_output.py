@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kquota.cli import contract
 from kquota.cli.formats import WRITE, document
 from kquota.cli.options import Output
 from kquota.cli.output import Answer, Part, Row, hidden, key, plain, show, spread
@@ -149,6 +152,25 @@ def test_text_shows_every_check_and_json_the_last_one(capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["what"] == "b"
     assert show(looks(), Output.text, quiet=True) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_a_full_disk_changes_no_exit_code_inside_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The metrics of --textfile have the exit code of the command itself, and only the process ends with 1."""
+
+    def full(text: str, *_: object, file: object = None, **__: object) -> None:
+        if file is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sys.stderr.write(f"{text}\n")
+
+    monkeypatch.setattr("builtins.print", full)
+    monkeypatch.setattr(contract, "drop_stdout", lambda: None)
+    monkeypatch.setattr(contract, "_incomplete", [])
+    assert show(Seen(what="a", count=1, code=8, closing_notes=("done",)), Output.text) == 8
+    assert contract.is_output_incomplete()
+    error = "stdout cannot be written: No space left on device. The command itself ended with exit code 8"
+    assert capsys.readouterr().err == f"kquota: error: {error}\nkquota: done\n"
 
 
 def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,7 @@ def share(options: ShareOptions) -> RecordShared:
     others = (
         "each other host adds its open runs with its next command that writes. Until then, `throttle doctor --fix` can "
         f"remove their throttles. Run {suggested('record share')} on every host now"
+        f"{'' if options.state_dir is None else ', with the state folder of that host'}"
     )
     notes = (used, others) if plan.setup is not None else (used,)
     return RecordShared(

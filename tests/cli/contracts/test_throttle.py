@@ -17,12 +17,7 @@ from kquota.errors import Refused, Retry, Unreachable
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
-from kquota.terms import (
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    BrokerId,
-    TopicPartition,
-)
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, TopicPartition
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO, plan
 from tests.cli.contracts.transcript import Transcript
@@ -81,14 +76,23 @@ def test_throttles(house: InMemory, session: Transcript) -> None:
     session.must_be("contract-throttle")
 
 
-def test_a_run_whose_throttle_is_already_gone_is_named_when_it_ends(house: InMemory) -> None:
-    kquota_here("throttle", "set", "--topic", "orders", "--throttle", "5MB/s", "--sample", "0", *BROKER.split())
+@pytest.mark.parametrize("gone", [True, False], ids=["another tool removed it", "another run holds it"])
+def test_a_run_that_ends_without_a_restored_value_is_named(house: InMemory, gone: bool) -> None:
+    set_it = ("throttle", "set", "--topic", "orders", "--throttle", "5MB/s", "--sample", "0", *BROKER.split())
+    kquota_here(*set_it)
     (run,) = (path.stem for path in house.folder.rglob("*.journal"))
-    for setting in [one for one in house.cluster.configs if one.key.endswith(("throttled.rate", "throttled.replicas"))]:
-        house.cluster.configs.pop(setting)
-    ran = kquota_here("throttle", "clear", *BROKER.split())
+    if gone:
+        for setting in [name for name in house.cluster.configs if name.key in (*THROTTLE_LISTS, *THROTTLE_RATES)]:
+            house.cluster.configs.pop(setting)
+    else:
+        kquota_here(*set_it, "--topic", "payments")
+    why = "because other clients changed the values, or other open runs hold them"
+    ran = kquota_here("throttle", "clear", "--run", run, "--dry-run", *BROKER.split())
+    assert (ran.code, ran.err) == (0, f"kquota: {run}: nothing would be restored, {why}\n")
+    ran = kquota_here("throttle", "clear", "--run", run, *BROKER.split())
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err.endswith(f"kquota: {run}: nothing was restored, because no value was still as the run had set it\n")
+    assert ran.err.endswith(f"kquota: {run}: nothing was restored, {why}\n")
+    assert ("5000000" in house.cluster.configs.values()) is not gone
 
 
 def test_a_rate_of_1_is_1_byte_per_second(house: InMemory, session: Transcript) -> None:

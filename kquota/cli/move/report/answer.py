@@ -181,12 +181,12 @@ class RunReport(Answer):
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 
     summary: RunSummary = spread()
-    of: Run = spread(_recorded)
+    recorded: Run = spread(_recorded)
 
     @property
     def course(self) -> Course:
         """The recorded course of the run."""
-        return self.of.course
+        return self.recorded.course
 
     @property
     def rates(self) -> dict[datetime, float]:
@@ -195,7 +195,7 @@ class RunReport(Answer):
 
     def after(self, time: datetime) -> float:
         """Return the seconds from the start of the run until `time`."""
-        return _seconds(self.of, time)
+        return _seconds(self.recorded, time)
 
     @property
     def not_kept(self) -> str:
@@ -278,7 +278,7 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
     elif one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.deviation is None else f" ({one.deviation})")
     yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
-    targets = report.of.plan.targets
+    targets = report.recorded.plan.targets
     yield "partitions", f"{len(targets):,}" if targets else UNKNOWN
 
 
@@ -318,7 +318,7 @@ def _end_seen(run: Run) -> bool:
 
 def reported(run: Run) -> RunReport:
     """Return the report of a run."""
-    return RunReport(summary=listed(run), of=run)
+    return RunReport(summary=listed(run), recorded=run)
 
 
 def _outcome(run: Run) -> str:

@@ -87,9 +87,10 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
     if not ending:
         none = "no open run of `throttle set` is yours" if others else "no open run of `throttle set` is recorded here"
         notes = [f"{none}: there is nothing to restore", *world.unseen(alone)]
-    elif not (restoration.restored or restoration.pending):
+    elif not (restoration.restored or restoration.pending or lost):
         ids = ", ".join(run.id for run in ending)
-        notes = [f"{ids}: nothing was restored, because no value was still as the run had set it"]
+        nothing = "nothing would be restored" if options.dry_run else "nothing was restored"
+        notes = [f"{ids}: {nothing}, because other clients changed the values, or other open runs hold them"]
     notes += [
         f"note: run {other.id} of {other.owner} stays open. End it with {suggested(f'throttle clear --run {other.id}')}"
         for other in others
