@@ -125,10 +125,10 @@ class MetricsFile:
 
 
 def opened(asked: Any) -> MetricsFile:
-    """Return the file of --textfile, and warn if the previous file is damaged.
+    """Return the file of `--textfile`, and warn if the previous file is damaged.
 
-    Raises Invalid if the name does not end in `.prom`, if kquota cannot write the file, if another program wrote it, or
-    if the options name no valid cluster.
+    Raises Invalid if the name does not end in `.prom`, if kquota cannot read or write the file, if it is not a regular
+    file, or if another program wrote it. Also raises the errors of `world.where`.
     """
     path = asked.textfile.absolute()
     return MetricsFile(

@@ -69,8 +69,8 @@ _MOST_BEHIND: Final = 0.5
 lose tokens, because a full bucket gets no new tokens.
 """
 _LEAST_TURN: Final = 2
-"""Clients take turns only if a topic takes at least this many times as long as a request. Otherwise the answers do not
-show which client was first.
+"""Clients take turns only if the time of a topic (see `_PERIOD`) is at least this many times the duration of a request.
+Otherwise, the answers do not show which client was first.
 """
 _MOST_TURNS: Final = 6
 """A client takes turns only if its `_BEHIND` wait is less than the time of this many topics. A client with a longer

@@ -18,7 +18,9 @@ from kquota.terms import BrokerId
 _FEW: Final = 40
 _STEPS: Final = 30_000
 _Outside = tuple[int, int]
-"""The bytes that all places together lack below the band, and those above it. The larger number must still move."""
+"""The bytes that all places together still need to reach the band, and the bytes that they hold above the band. At
+least the larger of these two amounts must still move.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

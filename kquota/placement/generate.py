@@ -137,8 +137,8 @@ def _followers(
 
 
 def _begin(seed: int, topic: str, brokers: int) -> tuple[int, int]:
-    """Return the start of a topic's leaders and the first shift of its followers, both below the number of brokers.
-    They come from a hash instead of a random generator, because Python may change the numbers of its generator.
+    """Return the `start` and the `shift` that `placed` needs for this topic, both below the number of brokers. They
+    come from a hash instead of a random generator, because Python may change the numbers of its generator.
     """
     digest = hashlib.sha256(f"{seed} {topic}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % brokers, int.from_bytes(digest[8:16], "big") % brokers

@@ -207,8 +207,8 @@ def _submit_first_wave(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPa
 
 
 def _submit_later_wave(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
-    """Call `_submit_fitting`. Except Busy, its errors become Incomplete or Unknown with the next steps, because earlier
-    waves keep moving under their throttle.
+    """Call `_submit_fitting`. All its errors except Busy are raised as Incomplete or Unknown with the next steps,
+    because earlier waves keep moving under their throttle.
     """
     try:
         return _submit_fitting(world, run, obstacles)
@@ -266,8 +266,8 @@ def _submit_fitting(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run,
 
 
 def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
-    """Return the rates that the run took and no longer holds, for the live brokers of `chosen`. A run can lose its
-    rates between two waves, because `--verify` restores them while no move is running.
+    """Return the run's own rates to set again: those on the live brokers of `chosen` that the run has set and that were
+    restored since. This can happen between two waves, because `--verify` restores rates while no move is running.
     """
     if not run.rate:
         return {}

@@ -101,7 +101,9 @@ def first_full(moving: Iterable[Move], now: Mapping[Setting, str | None]) -> Set
 
 
 class ListFull(Refused):
-    """A throttled replica list has no room for the entries of a single move. `so` is the consequence, if any."""
+    """A throttled replica list has no room for the entries of a single move. `so` continues the sentence in the
+    message, for example `, so nothing was written`.
+    """
 
     def __init__(self, full: Setting, so: str = "") -> None:
         why = f"{full} has no room for another entry{so}. Remove entries that are no longer needed ("

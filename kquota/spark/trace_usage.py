@@ -52,8 +52,8 @@ def opened(
 
 
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
-    """Return a reading for each key, client, broker and quota window with a use, and one for each gap between two such
-    windows.
+    """Return the readings of each key, client and broker: one for each quota window in which the client used the quota,
+    and one for each gap between two such windows.
 
     `rows` are the valid requests. The use in a gap is 0, because the client is idle. A client that has neither a user
     nor a client-id has no quota, and is left out.

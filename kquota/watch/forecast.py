@@ -88,7 +88,7 @@ class _Flow:
 class _Partition:
     """A partition, with those of its copies that have known bytes and a known pace and have not ended.
 
-    `size` are the bytes that count against the limit on the bytes in flight. They are infinite if they are unknown.
+    `size` is the number of bytes that count against the limit on the bytes in flight, or infinity if it is unknown.
     """
 
     destinations: tuple[BrokerId, ...]

@@ -64,7 +64,9 @@ class RateSetter:
     force: bool
     """If True, kquota does not check whether the copies can catch up under the new throttle."""
     missed: float | None = None
-    """The monotonic time of the last attempt after which brokers may have another rate than the run, or None."""
+    """The monotonic time of the last attempt that may have left brokers with a rate other than the run's, or None if
+    there was none.
+    """
     pause: float = _REPEAT_SECONDS
     """The seconds from `missed` until the next attempt."""
 

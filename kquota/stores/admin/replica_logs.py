@@ -78,7 +78,7 @@ class WireReplicaLogs:
     def _read_ends(
         self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
     ) -> dict[BrokerId, Offsets]:
-        """Return the end offsets of the logs by broker. Also add each broker that does not answer to `silent`, with the
+        """Return the end offsets of the logs by broker. Also add to `silent` each broker that does not answer, with the
         reason.
         """
         asked = {

@@ -1,4 +1,4 @@
-"""The names of a login's arguments in errors, warnings about the files of a login, and the login to ZooKeeper."""
+"""The login to ZooKeeper, the names of login arguments for errors, and warnings about login files."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ it can describe.
 """
 _HIGHEST_VERSION: Final = 2**31
 _MOST_SHARED: Final = 10_000
-"""After this many different entries of throttled replica lists, further entries do not share memory."""
+"""The maximum number of different entries of throttled replica lists whose repetitions share memory."""
 _MOST_ENTRIES: Final = LONGEST_VALUE // len("0:1,")
 """The maximum number of entries that fit into a config of `LONGEST_VALUE` bytes. `decoder` does not convert a longer
 list, which therefore counts toward the decoder's memory limit.

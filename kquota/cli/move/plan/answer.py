@@ -43,8 +43,8 @@ def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction) -> JsonOb
 def disk_shown(disk: Disk | None, before: float | None, worst: float | None, after: float | None) -> JsonObject | None:
     """Return the JSON of the disk space of a broker or log dir, or None if the space is unknown.
 
-    `total` and `used` are in bytes. The shares are the used fractions before, at worst and after the move, and None
-    means unknown. The worst case is the moment when all copies are done and no old replica is deleted yet.
+    `total` and `used` are in bytes. The shares are the used fractions before the move, in the worst case, and after the
+    move. None means unknown. In the worst case, all copies are done and no old replica is deleted yet.
     """
     if disk is None:
         return None
