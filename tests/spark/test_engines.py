@@ -169,5 +169,5 @@ def test_settings_are_not_visible_in_the_process_list(tmp_path: Path) -> None:
     with jvm({"spark.hadoop.fs.s3a.secret.key": "gehéim=\n"}, (), tmp_path) as started:
         told = tmp_path / "spark.conf"
         assert told.stat().st_mode & 0o077 == 0
-        assert told.read_text() == "spark.hadoop.fs.s3a.secret.key=geh\\u00e9im\\u003d\\u000a\n"
+        assert told.read_text() == "spark.hadoop.fs.s3a.secret.key=geh\\u00e9im=\\u000a\n"
         assert b"s3a" not in Path(f"/proc/{started.pid}/cmdline").read_bytes()
