@@ -26,7 +26,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import ReplicaDirs, Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.restoring import taking, without_topics
-from kquota.reassign.run import Run, others_than, recreated
+from kquota.reassign.run import Run, others_than, recreated, with_id
 from kquota.reassign.throttle_writes import (
     World,
     enforce,
@@ -134,7 +134,7 @@ def _later_waves(
             wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
         open_runs = world.runs.unfinished()
-        latest = next((known for known in open_runs if known.id == run.id), None)
+        latest = with_id(open_runs, run.id)
         if run.id in world.runs.unreadable:
             raise Refused(
                 f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "

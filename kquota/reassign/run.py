@@ -5,7 +5,7 @@ its throttle.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -175,6 +175,11 @@ def with_rate_changes(run: Run, before: Run, at: datetime, by: str, reason: str 
 def others_than(run: Run | None, unfinished: Sequence[Run]) -> tuple[Run, ...]:
     """Return the open runs except `run`, in the same order. Without a run, return all of them."""
     return tuple(other for other in unfinished if run is None or other.id != run.id)
+
+
+def with_id(runs: Iterable[Run], run_id: str | None) -> Run | None:
+    """Return the run with this id, or None if there is none."""
+    return next((run for run in runs if run.id == run_id), None)
 
 
 def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:

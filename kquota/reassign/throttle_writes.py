@@ -21,7 +21,7 @@ from kquota.reassign.restoring import (
     unchanged_rates,
     without_values,
 )
-from kquota.reassign.run import Run, others_than
+from kquota.reassign.run import Run, others_than, with_id
 from kquota.settings.change import Change, lists_first, needed
 from kquota.settings.resource import Setting
 from kquota.terms import SEEN_SECONDS, BrokerId, TopicPartition
@@ -165,8 +165,8 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
     """
     try:
         # A failed step may have recorded more than its caller knows.
-        latest = next((known for known in world.runs.unfinished() if known.id == run.id), run)
-        return restore_run(world, latest, certain=not isinstance(error, Unwitnessed))
+        latest = with_id(world.runs.unfinished(), run.id)
+        return restore_run(world, latest or run, certain=not isinstance(error, Unwitnessed))
     except Busy:
         raise
     except KquotaError as second:

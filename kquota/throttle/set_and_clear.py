@@ -12,7 +12,7 @@ from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, Step
 from kquota.measure import ByteRate, counted
 from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
 from kquota.reassign.restoring import part_of, passing_on, restore_changes, taking
-from kquota.reassign.run import Run, others_than, with_rate_changes
+from kquota.reassign.run import Run, others_than, with_id, with_rate_changes
 from kquota.reassign.throttle_writes import (
     Restoration,
     Unread,
@@ -171,7 +171,7 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
     notes: list[str] = []
     for run in ending:
         open_runs = runs.unfinished()
-        latest = next((known for known in open_runs if known.id == run.id), None)
+        latest = with_id(open_runs, run.id)
         if latest is None:
             continue
         world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))

@@ -18,7 +18,7 @@ from kquota.errors import Busy, Conflict, Refused, Unknown, Unreachable
 from kquota.list_text import named_brokers
 from kquota.measure import ByteRate, human_rates
 from kquota.reassign.port import Runs
-from kquota.reassign.run import Run
+from kquota.reassign.run import Run, with_id
 from kquota.terms import LONGEST_TEXT
 from kquota.watch.observation import Observed
 
@@ -136,7 +136,7 @@ def throttled(runs: Runs, run: str | None) -> Run | None:
     """Return the run with this id if the run is open, has a throttle, and is not paused, otherwise None. Raises Refused
     if a journal cannot be read.
     """
-    found = next((one for one in runs.unfinished() if one.id == run), None)
+    found = with_id(runs.unfinished(), run)
     return None if found is None or found.rate is None or found.paused else found
 
 

@@ -16,7 +16,7 @@ from kquota.errors import Busy, Invalid, KquotaError
 from kquota.measure import counted
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
-from kquota.reassign.run import Purpose, Run
+from kquota.reassign.run import Purpose, Run, with_id
 from kquota.reassign.verification import verify
 
 
@@ -125,7 +125,7 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
     hold the lock.
     """
     # Read the run again, because the previous run may have ended and passed its rates on to this run.
-    latest = next((each for each in _moving(stage) if each.id == name), None)
+    latest = with_id(_moving(stage), name)
     if latest is None:
         return None
     goal, owner = latest.goal, None if latest.owner is None else str(latest.owner)
