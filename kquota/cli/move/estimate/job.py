@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say
+from kquota.cli.engine_options import spark_reader
 from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, is_live, must_be_alive
-from kquota.cli.progress import stages
 from kquota.measure import agreeing
 from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.waves import Split
@@ -21,7 +21,7 @@ from kquota.sizes.bytes_in import BytesIn
 from kquota.spark.engine import Engine
 from kquota.spark.files import MUCH, is_elsewhere
 from kquota.spark.plan_files import PlanFiles
-from kquota.spark.session import Start, session, starting
+from kquota.spark.session import Start, starting
 from kquota.terms import BrokerId
 
 if TYPE_CHECKING:
@@ -85,17 +85,13 @@ def calculated(
     neither a known nor an assumed size. Raises Unreachable if no Spark master or server answers.
     """
     with ExitStack() as stack:
-        on_stage = stack.enter_context(stages())
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
-        running = session(job.scratch, inputs.files, say, engine=job.engine, on_stage=on_stage, start=start)
-        spark = stack.enter_context(running)
+        reader = stack.enter_context(spark_reader(job.scratch, inputs.files, job.engine, start))
         from kquota.spark.estimate import bytes_left, measure
         from kquota.spark.flows import log_dir_moves
         from kquota.spark.plans import planned, stored
-        from kquota.spark.reader import Reader
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
-        reader = Reader(spark=spark, scratch=job.scratch, uploads=not job.engine.local)
         history = _history(reader, inputs, asked)
         if inputs.source == HISTORY and history:
             replicas = history.newest
