@@ -163,18 +163,18 @@ def say(line: str, *, needed: bool = False) -> None:
     print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
 
 
-_incomplete: Final[list[OSError]] = []
+_lost: list[bool] = [False]
 
 
-def is_output_incomplete() -> bool:
+def is_output_lost() -> bool:
     """True if stdout could not be stored although the command has done its work. The exit code of the process is 1."""
-    return bool(_incomplete)
+    return _lost[0]
 
 
-def output_is_incomplete(error: OSError, code: int) -> None:
-    """Report that stdout could not be stored, with the exit code of the command itself."""
+def report_lost_output(error: OSError, code: int) -> None:
+    """Report that stdout could not be stored, and the exit code of the command itself."""
     complain(f"stdout cannot be written: {error.strerror}. The command itself ended with exit code {code}")
-    _incomplete.append(error)
+    _lost[0] = True
     drop_stdout()
 
 

@@ -21,7 +21,7 @@ from kquota.cli.contract import (
     complain,
     drop_stdout,
     exit_code,
-    is_output_incomplete,
+    is_output_lost,
     say,
     worded,
 )
@@ -141,7 +141,7 @@ def _code() -> int:
             if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
                 code = _interrupted(signals)
             sys.stdout.flush()
-            return FAILED if is_output_incomplete() else code
+            return FAILED if is_output_lost() else code
         except KeyboardInterrupt:
             return _interrupted(signals)
         except TimedOut as over:

@@ -16,7 +16,7 @@ from enum import Enum
 from types import NoneType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from kquota.cli.contract import DONE, NOT_WRITTEN, drop_stdout, output_is_incomplete, say
+from kquota.cli.contract import DONE, NOT_WRITTEN, drop_stdout, report_lost_output, say
 from kquota.cli.formats import WRITE, Output
 from kquota.quota.entity import Entity
 from kquota.settings.change import Change
@@ -171,7 +171,7 @@ def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
 
 
 def _print_last(text: str, code: int) -> None:
-    """Print the output of a command that has done its work, so a reader that closes the pipe (`| head`) is no error."""
+    """Print the output of a command that has done its work. A closed pipe (`| head`) does not change its exit code."""
     try:
         print(text, end="", flush=bool(text))
     except BrokenPipeError:
@@ -179,7 +179,7 @@ def _print_last(text: str, code: int) -> None:
     except OSError as error:
         if error.errno not in NOT_WRITTEN:
             raise
-        output_is_incomplete(error, code)
+        report_lost_output(error, code)
 
 
 def _written(answer: Answer, output: Output) -> str:

@@ -355,7 +355,7 @@ def test_a_forged_record_is_reported_and_left_unchanged(team: Team, shared: str)
         (1, two.move("abort", "--run", "../../x")),
     ):
         must_be(code, ran)
-        assert all(f"recorded run {told} in {place} cannot be read" in ran.err for told in forged), ran.err
+        assert all(f"recorded run {run} in {place} cannot be read" in ran.err for run in forged), ran.err
     assert [run["run"] for run in two.runs()] == [mine["run"]]
     assert "cannot be read" in must_be(1, two.throttle("doctor", "--fix", "--yes")).err
     if shared == TOPIC:

@@ -166,9 +166,9 @@ def test_a_full_disk_changes_no_exit_code_inside_the_command(
 
     monkeypatch.setattr("builtins.print", full)
     monkeypatch.setattr(contract, "drop_stdout", lambda: None)
-    monkeypatch.setattr(contract, "_incomplete", [])
+    monkeypatch.setattr(contract, "_lost", [False])
     assert show(Seen(what="a", count=1, code=8, closing_notes=("done",)), Output.text) == 8
-    assert contract.is_output_incomplete()
+    assert contract.is_output_lost()
     error = "stdout cannot be written: No space left on device. The command itself ended with exit code 8"
     assert capsys.readouterr().err == f"kquota: error: {error}\nkquota: done\n"
 

@@ -167,7 +167,7 @@ def test_remote_engines_receive_local_files() -> None:
 def test_settings_are_not_visible_in_the_process_list(tmp_path: Path) -> None:
     """An access key in Spark's settings is passed in a file that only its owner can read."""
     with jvm({"spark.hadoop.fs.s3a.secret.key": "gehéim=\n"}, (), tmp_path) as started:
-        told = tmp_path / "spark.conf"
-        assert told.stat().st_mode & 0o077 == 0
-        assert told.read_text() == "spark.hadoop.fs.s3a.secret.key=geh\\u00e9im=\\u000a\n"
+        conf = tmp_path / "spark.conf"
+        assert conf.stat().st_mode & 0o077 == 0
+        assert conf.read_text() == "spark.hadoop.fs.s3a.secret.key=geh\\u00e9im=\\u000a\n"
         assert b"s3a" not in Path(f"/proc/{started.pid}/cmdline").read_bytes()

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
 
 
-def plan_document(plan: Plan | None) -> Any:
-    """Return a plan in the JSON of kafka-reassign-partitions. None stays None."""
-    return None if plan is None else json.loads(plan.text())
+def plan_document(plan: Plan) -> Any:
+    """Return a plan in the JSON of kafka-reassign-partitions."""
+    return json.loads(plan.text())
+
+
+def plan_or_null(plan: Plan) -> Any:
+    """Return a plan as `plan_document` does, or None if the plan is empty."""
+    return plan_document(plan) if plan.targets else None
 
 
 def placed(targets: Mapping[TopicPartition, Replicas | None]) -> list[JsonObject]:

@@ -11,7 +11,7 @@ from functools import partial
 
 from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.output import Answer, JsonObject, hidden, plain, spread
-from kquota.cli.reassign_partitions.answer import plan_document
+from kquota.cli.reassign_partitions.answer import plan_or_null
 from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.log_dir_balance import LogDirsPlanned
@@ -28,10 +28,9 @@ def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction) -> JsonOb
     that a broker or log dir should hold, and the mean. It is null if no goal needs a band.
     """
     least, band = found.least, found.band
-    plan, rollback = (plan_document(plan if plan.targets else None) for plan in (found.plan, found.rollback))
     return {
-        "plan": plan,
-        "rollback": rollback,
+        "plan": plan_or_null(found.plan),
+        "rollback": plan_or_null(found.rollback),
         "bytes": found.bytes,
         "least": {"bytes": least.bytes, "forced": least.forced, "lack": least.lack, "excess": least.excess},
         "ratio": least.ratio(found.bytes),

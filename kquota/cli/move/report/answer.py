@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
 from kquota.cli.output import Answer, JsonObject, Part, Row, hidden, key, moment, rounded, spread
-from kquota.cli.reassign_partitions.answer import plan_document
+from kquota.cli.reassign_partitions.answer import plan_or_null
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, agreeing, human_duration, human_rate
 from kquota.reassign.course import Course, RateChange, throughput
@@ -170,7 +170,7 @@ def _recorded(run: Run) -> JsonObject:
         "readings": readings,
         "changes": changes,
         "changes_dropped": course.changes_dropped,
-        "rollback": plan_document(run.rollback if run.rollback.targets else None),
+        "rollback": plan_or_null(run.rollback),
     }
 
 

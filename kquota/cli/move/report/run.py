@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from kquota.cli import move_stores, world
@@ -64,6 +66,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
 
 def page(answer: RunReport) -> str:
     """Return the report as an HTML page. Equal answers give the same page."""
+    rates = answer.rates
     ends = [
         (to.broker, to.expected, answer.after(to.ended))
         for to in answer.course.brokers
@@ -79,14 +82,14 @@ def page(answer: RunReport) -> str:
             generator=_GENERATOR,
             rows=_ROWS,
             unwatched=UNWATCHED,
-            course=_course(answer) if answer.rates else None,
+            rates=rates,
+            course=_course(answer, rates) if rates else None,
             compared=plots.compared(ends) if ends else None,
         )
     )
 
 
-def _course(answer: RunReport) -> plots.Plot:
-    rates = answer.rates
+def _course(answer: RunReport, rates: Mapping[datetime, float]) -> plots.Plot:
     readings = [(answer.after(one.at), rates[one.at]) for one in answer.course.readings if one.at in rates]
     before = next(answer.after(one.at) for one in answer.course.readings if one.copied is not None)
     end = max(readings[-1][0], answer.summary.seconds or 0.0)
