@@ -33,7 +33,9 @@ class With:
 
 
 def rules(kind: type[Any]) -> Mapping[str, With]:
-    """Return the rules in the options dataclass `kind`, by option name. Options without a rule are left out."""
+    """Return the rules in the options dataclass `kind`, by option name without `--`. Options without a rule are left
+    out.
+    """
     return {
         name.replace("_", "-"): rule
         for name, hint in hints(kind).items()
@@ -49,8 +51,8 @@ def is_given(options: object, option: str) -> bool:
 
 
 def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) -> str:
-    """Return the action that the user gave. `tables` are the actions that can print TSV. Without `tables`, all actions
-    can print TSV.
+    """Return the action that the user gave. `tables` are the actions that can print TSV. Without `tables`, no format
+    is refused.
 
     Raises Invalid for no action or several actions, for a missing required option, and for an option or a format that
     does not work with the action.
@@ -77,12 +79,12 @@ def action(options: object, actions: Sequence[str], tables: Sequence[str] = ()) 
 
 
 class StrictCommand(Command):
-    """A command that also refuses wrong input that Click would accept. Its errors use the words of Kafka's tools, if
-    these have them.
+    """A command that also refuses wrong input that Click would accept. If Kafka's tools report the same error, the
+    message has their words.
     """
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    """Options without a value. Each stands for another option with a value."""
+    """Options without a value, each with the option and the value for which it stands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises Invalid for a value without an option, and for an option that is followed by

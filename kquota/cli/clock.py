@@ -14,7 +14,9 @@ _STEP_SECONDS: Final = 2.0
 
 
 class SystemClock:
-    """The system clock. Each wait calls `keep_alive`, so other processes see that the holder of the lock is alive."""
+    """The system clock. Each wait calls `keep_alive`, for example to show other processes that the holder of the lock
+    is alive.
+    """
 
     def __init__(self, keep_alive: Callable[[], None] = lambda: None) -> None:
         self._keep_alive = keep_alive

@@ -98,22 +98,22 @@ CONTROLLERS: Final = "bootstrap_controller"
 REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTROLLERS))
 """The options that describe the connection, in the order of `completions/source/complete.awk`."""
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
-"""For commands that neither read nor write runs."""
+"""The connection of commands that neither read nor write runs."""
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
-"""For commands that use runs, and have no --bootstrap-controller."""
+"""The connection of commands that use runs, and have no --bootstrap-controller."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
-"""For commands that can also work through the controllers alone."""
+"""The connection of commands that can also work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
 ADDRESSES: Final = ("bootstrap_server", "zookeeper")
 METRICS: Final = ("metrics", "prometheus")
 """The two sources of metrics. Only some commands have these options, which are also keys of config.toml."""
 ThroughBrokers: TypeAlias = Annotated[Connection, Only(*(name for name in REACHING if name not in _ON_ZOOKEEPER))]
-"""For commands that work only through the brokers, and have no option for ZooKeeper."""
+"""The connection of commands that work only through the brokers, and have no option for ZooKeeper."""
 
 MovesThroughBrokers: TypeAlias = Annotated[
     Connection, Only(*(name for name in (*REACHING, _RECORD) if name not in _ON_ZOOKEEPER))
 ]
-"""For commands that write runs, but work only through the brokers."""
+"""The connection of commands that use runs, but work only through the brokers."""
 
 
 def where(
@@ -129,7 +129,8 @@ def where(
     For a named cluster (`--cluster` or `KQUOTA_CLUSTER`), config.toml applies instead of the other variables. An option
     may add to config.toml but not contradict it. Without a named cluster, the variable of a missing option applies if
     it fits the connection, and `KQUOTA_BOOTSTRAP_SERVER` takes precedence over `KQUOTA_ZOOKEEPER`. Raises Invalid if no
-    cluster or more than one cluster is given, for options that do not fit the cluster, and for an invalid config.toml.
+    cluster or more than one cluster is given, for options that do not fit the cluster, and for an invalid topic name in
+    --record. Also raises Invalid if config.toml is invalid or does not contain the named cluster.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:

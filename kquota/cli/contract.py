@@ -95,7 +95,7 @@ def worded(error: KquotaError) -> str:
 
 
 def without_retry(error: KquotaError) -> str:
-    """Return the message of an error like `worded`, but without `Retry`, for a command that repeats its work itself."""
+    """Return the same message as `worded`, but without `Retry`, for a command that repeats its work itself."""
     return "".join(_worded(part) for part in error.args if not isinstance(part, Retry))
 
 
@@ -167,7 +167,7 @@ _lost: list[bool] = [False]
 
 
 def is_output_lost() -> bool:
-    """True if stdout could not be stored although the command has done its work. The exit code of the process is 1."""
+    """True if stdout could not be stored although the command has done its work. The process then exits with 1."""
     return _lost[0]
 
 

@@ -73,8 +73,11 @@ def rehearsal() -> tuple[str, ...]:
 
 @contextmanager
 def spark_reader(scratch: Path, inputs: Files, engine: Engine, start: Start | None = None) -> Iterator[Reader]:
-    """Yield a reader in a Spark session that ends with the block. Raises the errors of `session`."""
-    from kquota.cli.progress import stages  # late, because the options of all commands are imported for --help
+    """Yield a reader in a Spark session that ends with the block. `scratch` and `start` are as for `session`.
+
+    Raises the errors of `session`.
+    """
+    from kquota.cli.progress import stages  # imported here, because --help imports this module
     from kquota.spark.session import session
 
     with stages() as on_stage, session(scratch, inputs, say, engine=engine, on_stage=on_stage, start=start) as spark:

@@ -50,9 +50,9 @@ def must_keep_up(
 ) -> Pace | None:
     """Raise Refused if a copy can never catch up under `throttle`. Print a note or a warning if kquota cannot check.
 
-    Measures write rates for `_SHORT_SAMPLE` seconds. If a copy then seems too slow, measures again, for `_LONG_SAMPLE`
-    seconds. Return the pace of the copies, or None if there are no copies or kquota cannot measure their pace. `never`,
-    `enough` and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
+    kquota measures write rates for `_SHORT_SAMPLE` seconds. If a copy then seems too slow, kquota measures again, for
+    `_LONG_SAMPLE` seconds. Return the pace of the copies, or None if there are no copies or kquota cannot measure their
+    pace. `never`, `enough` and `anyway` are phrases of the refusal. `log_dirs` is None over ZooKeeper.
     """
     moving = [move for move in copies.moves if move.destinations]
     if not moving:
@@ -130,7 +130,7 @@ def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
     throttle that it needs. The others are rates at the bottleneck: the writes, the follower traffic, and the rate that
     is left for copies.
 
-    Rates that differ by a whole byte have different texts.
+    Rates that differ after rounding to whole bytes per second have different texts.
     """
     share = judged.bottleneck
     assert share is not None

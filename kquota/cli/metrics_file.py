@@ -201,7 +201,7 @@ def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
 
 
 class _Values:
-    """A collector of fixed values. `prometheus_client`'s own metrics would keep process-wide state."""
+    """A collector of fixed values. A value that is None has no sample."""
 
     def __init__(self, cluster: str, values: Mapping[str, float | None]) -> None:
         self._cluster = cluster

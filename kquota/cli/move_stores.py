@@ -270,7 +270,7 @@ class Stage:
 
 @contextmanager
 def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
-    """Open all stores that a move needs, on one connection. `state_dir` and `holding` are as for `_move_stores`.
+    """Open all stores that a move needs. `state_dir` and `holding` are as for `_move_stores`.
 
     Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
     """
@@ -297,8 +297,8 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
 
 @contextmanager
 def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
-    """Open the stores that commands for replication throttles need, on one connection. `state_dir` and `holding` are as
-    for `_move_stores`.
+    """Open the stores that commands for replication throttles need. `state_dir` and `holding` are as for
+    `_move_stores`.
 
     Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
     """
@@ -322,7 +322,7 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
 
 @contextmanager
 def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
-    """Open the record of runs and the stores that a watch of moves needs, on one connection.
+    """Open the record of runs and the stores that a watch of moves needs.
 
     A watch writes nothing, so it takes no lock. `state_dir` is as for `_move_stores`. Raises Unreachable if the cluster
     does not answer.

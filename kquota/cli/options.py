@@ -109,7 +109,7 @@ OutputFormat: TypeAlias = Annotated[
     Output, value("output", f"[{'|'.join(WITHOUT_TABLES)}]", "Format of stdout.", callback=_no_table)
 ]
 TableFormat: TypeAlias = Annotated[Output, value("output", f"[{'|'.join(Output)}]", "Format of stdout.")]
-"""For commands whose document is a table, which can be written in a format of `TABLES`."""
+"""The option --output of commands that can also write the formats of `TABLES`."""
 
 Interval: TypeAlias = Annotated[str, value("interval", "TIME", "Time between two readings, at least 1s.")]
 _SHORTEST_INTERVAL: Final = 1.0

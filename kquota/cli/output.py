@@ -100,7 +100,7 @@ class Answer(Part):
         return ()
 
     def rows(self) -> Iterable[Row]:
-        """Return the rows of --output tsv, for commands that have this format. None stands for null."""
+        """Return the rows of --output tsv, for commands that have this format. In a row, None stands for null."""
         raise NotImplementedError
 
     def document(self) -> str:

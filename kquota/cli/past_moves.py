@@ -144,7 +144,9 @@ def with_readings(run: Run, watch: MoveWatch | None) -> Run:
 
 
 def _start(run: Run, readings: Sequence[CourseReading]) -> Iterator[CourseReading]:
-    """Yield the state at the start of the run, when nothing had been copied."""
+    """Yield a reading for the start of the run, when nothing had been copied, if `readings` are the first of the run.
+    Yield nothing for an aborting run.
+    """
     if readings and not run.course.readings and not run.aborting:
         first = readings[0]
         every = None if first.copied is None or first.left is None else first.copied + first.left

@@ -39,8 +39,8 @@ class Sampled:
 
 
 def listed(cluster: LogDirs, brokers: Collection[BrokerId], topics: Collection[str] | None) -> Listed:
-    """Make one reading. Raises Unreachable if one of the brokers does not answer, and Refused if a broker answers with
-    an error.
+    """Read the log dirs of these brokers once. Raises Unreachable if one of the brokers does not answer, and Refused if
+    a broker answers with an error.
     """
     found = cluster.describe(brokers, topics)
     return Listed(brokers=brokers, topics=topics, log_dirs=found, at=time.monotonic())

@@ -30,8 +30,8 @@ _REPLACING: Final[Mapping[str, str]] = {
     "RUN": "the id of a run",
     "URL": "the URLs of the brokers' metrics",
 }
-"""The placeholders of suggested commands, with what the operator puts in their place. The option before `PLACEHOLDER`
-explains it.
+"""The placeholders of suggested commands, and the meaning of each. `PLACEHOLDER` is not included, because its option
+shows its meaning.
 """
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
@@ -95,8 +95,8 @@ def zookeeper_shell(command: str) -> str:
 
 
 def readable_again(file: Path | None) -> str | None:
-    """Return the name of a file for a suggested command. None if `file` is None, and if the command could not read it
-    again: stdin, a pipe, or a file that does not exist.
+    """Return the name of a file for a suggested command. Return None if `file` is None, or if the command could not
+    read it again: stdin, a pipe, or a file that does not exist.
     """
     return str(file) if file is not None and file.is_file() and not file.is_relative_to("/dev") else None
 

@@ -31,7 +31,7 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     """Do the work of a command with these options, and return its exit code. With `quiet`, return 75 instead of raising
     Busy.
 
-    With --textfile, also writes the metrics after the work. If the work failed, the file has only the exit code and the
+    With --textfile, also write the metrics after the work. If the work failed, the file has only the exit code and the
     time of the last success.
 
     Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after

@@ -151,8 +151,8 @@ def _altered(
 
 
 def _release_of_brokers(at: world.Where, configs: Configs) -> tuple[int, ...] | None:
-    """Return None over controllers, because kquota derives a release from the supported requests, and controllers
-    support fewer requests than brokers.
+    """Return the release of the brokers, or None over controllers. kquota derives a release from the supported
+    requests, and controllers support fewer requests than brokers.
     """
     return None if world.only_controllers(at) else configs.release()
 

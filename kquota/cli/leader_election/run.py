@@ -51,7 +51,7 @@ class ElectionAnswer(Answer):
 def answered(
     kind: ElectionType, results: ElectionResults, *, closing_notes: tuple[str, ...], code: int
 ) -> ElectionAnswer:
-    """Return the answer so far. Only JSON and notes contain refused, unknown and unsent partitions."""
+    """Return the answer after elections. Its text leaves out refused, unknown and unsent partitions."""
     names = {
         "elected": results.elected,
         "not needed": results.not_needed,

@@ -59,9 +59,9 @@ class LeadersElected(Part):
 def elected(leaders: Elections, plan: Plan, size: int) -> LeadersElected:
     """Elect the preferred leaders of the plan's partitions that need an election, in batches of at most `size`.
 
-    After each batch except the last, waits until the cluster is as healthy as before and shows the new leaders, and
-    stops if this takes longer than `BatchRules.settle`. A KquotaError is not raised. The `error` of the result has the
-    reason why kquota stopped early, or the message of this KquotaError.
+    After each batch except the last, kquota waits until the cluster is as healthy as before and shows the new leaders.
+    kquota stops early if this takes longer than `BatchRules.settle`, or after a KquotaError, which is not raised. The
+    `error` of the result has the reason.
     """
     results, rules, wrong = ElectionResults(), BatchRules(size=size), None
     try:

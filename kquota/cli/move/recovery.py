@@ -202,7 +202,11 @@ def _must_agree(
 
 
 def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, alone: bool) -> str:
-    """Unless the run is `alone`, an error is part of the line, because the command then continues the other runs."""
+    """Return a line for the operator that describes the intended action for a run.
+
+    If the run cannot be continued, the line has the error, because the command then continues the other runs. If
+    the run is `alone`, raises the error instead.
+    """
     try:
         wanted, prepared = _prepared(stage, run, options)
     except Busy:
@@ -250,7 +254,9 @@ def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions) -> t
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
-    """Return no sizes if the run does not limit the bytes in flight, and over ZooKeeper, which does not store them."""
+    """Return the known sizes of partitions in bytes. Return no sizes if the run does not limit the bytes in flight, and
+    over ZooKeeper, which does not store sizes.
+    """
     if run.limits.in_flight is None or stage.log_dirs is None:
         return {}
     alive = stage.cluster.snapshot(run.goal.topics).alive

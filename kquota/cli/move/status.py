@@ -89,7 +89,7 @@ class OpenRun:
         return RunState.ABORTING if self.of.aborting else self.state
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines about the run in the text."""
+        """Yield the lines that describe the run in the text."""
         run, view, stamp = self.of, self.view, self.of.stamp
         yield f"{run.id}  {self.described}"
         rate = "no throttle" if run.rate is None else f"throttle {human_rate(run.rate)}"
@@ -149,8 +149,8 @@ class OpenRuns(Answer):
 
 
 def run(options: MoveStatusOptions) -> OpenRuns:
-    """Return the open runs. The exit code is 8 if a run of a move is open or some recorded runs cannot be read,
-    otherwise 0.
+    """Return the open runs with moves. The exit code is 8 if there are any, if a recorded run cannot be read, or if
+    runs of other hosts may be hidden. Otherwise, it is 0.
 
     Raises Unreachable if the cluster does not answer, and Refused if a journal of this host cannot be read.
     """

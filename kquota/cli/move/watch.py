@@ -16,7 +16,7 @@ from kquota.watch.observation import MoveWatch
 
 
 def run(options: WatchOptions) -> Generator[MovesWatched]:
-    """Watch a plan, a run, or every move. Yields the answers of `readings`.
+    """Watch a plan, a run, or every move, and yield the answers of `readings`.
 
     Raises Invalid for a plan together with a run, and for an invalid plan or interval. Raises Refused if no open run of
     a move has the given id. Raises Unreachable if the cluster does not answer.

@@ -22,7 +22,9 @@ from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
 _SETTLING_SECONDS: Final = 15.0
-"""The effect of a change is visible only in the throughput of a whole quota window (11 s)."""
+"""The minimum time between two changes, because the throughput shows the effect of a change only after a whole quota
+window (11 s).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,8 @@ def following(
 ) -> AbstractContextManager[MovePace]:
     """Return a context with the pace of an open run whose throttle is now `rate`. `fresh` means that no copy has begun.
 
-    With `rules.protects`, raises Invalid if the lowest throttle is not below the highest one. In this case, the context
-    raises the errors of `protection.protecting`.
+    With `rules.protects`, raises Invalid if the lowest throttle is not below the highest one, and the context raises
+    the errors of `protection.protecting`.
     """
     if not rules.protects:
         return nullcontext(DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock))
@@ -204,7 +206,7 @@ class DuePace:
 
 def _copying(move: WatchedMoveView) -> Copying | None:
     """Return the copies to the destination whose copies end last. If the time left is unknown, assume that each
-    destination receives at its full throttle rate.
+    destination receives at its full throttle rate. Return None if no destination has known bytes left and a throttle.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

@@ -76,7 +76,7 @@ class ScratchRemoval:
         """Set `code` to 1, and print why the scratch topic could not be removed."""
         self.code = FAILED
         later = ""
-        if not isinstance(error, Incomplete):  # which has the same words
+        if not isinstance(error, Incomplete):  # its message already suggests this command
             clean_up = suggested("quota probe --clean-up")
             later = f". The name of each topic contains an end time. After that time, run {clean_up}"
         complain(f"scratch topics of --protect may remain: {worded(error)}{later}")

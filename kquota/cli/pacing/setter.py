@@ -26,7 +26,8 @@ _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _REPEAT_SECONDS: Final = 30.0
 """The seconds until kquota again sets the rates of brokers that missed a change. While a broker is dead, each further
-attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each is recorded.
+attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each attempt is
+recorded.
 """
 _LONGEST_REPEAT_SECONDS: Final = 480.0
 _Result = TypeVar("_Result")

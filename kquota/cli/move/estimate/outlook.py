@@ -87,7 +87,7 @@ def outlook(
 
 
 def band_line(found: Outlook) -> str | None:
-    """Return the 90% band of the time, or None without an expected time."""
+    """Return the line with the 90% band of the time, or None without an expected time."""
     band = found.band
     if band is None:
         return None

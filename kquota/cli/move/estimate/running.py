@@ -36,7 +36,9 @@ def running_lines(found: MoveUnderWay | None) -> Iterator[str]:
 
 
 def running_words(found: MoveUnderWay) -> str:
-    """Return the number of the plan's moving partitions, and the bytes that their copies have and still need."""
+    """Return as text the number of the plan's moving partitions, and the bytes that their copies have and still
+    need.
+    """
     partitions = f"{counted(len(found.partitions), 'partition')} of the plan"
     if not found.copies:
         return f"{partitions}: the move only removes replicas"

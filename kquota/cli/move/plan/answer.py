@@ -21,7 +21,8 @@ from kquota.terms import BrokerId
 
 
 def plan_values(found: Planned | LogDirsPlanned, disk_limit: Fraction) -> JsonObject:
-    """Return the values that the documents of all plans have. `plan` and `rollback` are null if no replica moves.
+    """Return the JSON keys that plans for brokers and for log dirs share. `plan` and `rollback` are null if no replica
+    moves.
 
     `least` is the lower bound on the bytes of every plan that reaches the goal, with its terms, in bytes. `ratio` is
     `bytes` divided by this bound, or null if the bound is 0. `band` has the smallest and the largest number of bytes
@@ -52,7 +53,7 @@ def disk_shown(disk: Disk | None, before: float | None, worst: float | None, aft
 
 
 def left_shown(left: Left) -> JsonObject:
-    """Return a partition that does not move, or does not reach the goal, and the reason."""
+    """Return the JSON of a partition that does not move, or does not reach the goal, with the reason."""
     return {**plain(left.partition), "why": left.why}
 
 

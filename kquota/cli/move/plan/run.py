@@ -130,7 +130,9 @@ def _read(
 
 
 def _must_be_deleted(moves: MoveCluster, topics: Collection[str]) -> None:
-    """A plan without a topic that Kafka hides from this user would be incomplete."""
+    """Raise Refused if Kafka hides one of these topics from this user, because a plan without it would be
+    incomplete.
+    """
     try:
         moves.snapshot(topics)
     except Refused as error:

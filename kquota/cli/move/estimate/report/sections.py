@@ -1,4 +1,4 @@
-"""The contents of a report's sections besides the estimate: plots, and sorted rows of tables."""
+"""The contents of a report that the answer of `move estimate` does not have: plots, and sorted rows of tables."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ class Carried:
     whether the move can finish.
     """
     unknown: int
-    """The number of sides that `spent` leaves out because a rate is unknown. If `spent` is not None, the number is
-    above 0 only if the move can never finish.
-    """
+    """The number of sides that `spent` leaves out because a rate is unknown."""
     slowest: tuple[tuple[Share, float | None], ...]
     """Each side of a broker, and the seconds until the side finishes (None without an expected time). The bottleneck is
     first, then the others from slow to fast.
