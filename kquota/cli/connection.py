@@ -208,7 +208,7 @@ def _topic(found: Mapping[str, str]) -> str | None:
 
 
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
-    """True if an option or a variable names a cluster."""
+    """True if an option or an environment variable names a cluster."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
     return any(options) or any(environment.get(variable(name)) for name in (*ADDRESSES, "cluster"))
 
@@ -253,5 +253,5 @@ def _of_named(name: str, given: Mapping[str, str], environment: Mapping[str, str
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of an option."""
+    """Return the name of an option's environment variable."""
     return f"KQUOTA_{name.upper()}"

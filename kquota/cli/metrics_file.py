@@ -57,7 +57,7 @@ class KeptMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsFile:
-    """A file that can be written, and the cluster that it describes."""
+    """The file of `--textfile`, and the cluster that it describes."""
 
     path: Path
     at: world.Where

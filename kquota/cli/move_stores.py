@@ -73,7 +73,9 @@ class _MoveStores:
 
     @contextmanager
     def hold(self, holding: Hold) -> Iterator[None]:
-        """Lock the cluster against every other kquota that writes."""
+        """Until the block ends, lock the cluster against every other kquota that writes. Raises Busy if another kquota
+        holds the lock.
+        """
         with ExitStack() as stack:
             stack.enter_context(self.runs.hold(holding.doing, take_over=holding.take_over))
             if self.fence is not None:
@@ -100,7 +102,7 @@ class _MoveStores:
 
 @contextmanager
 def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
-    """Open the stores. The journals are in `state_dir`. If this is None, they are in the user's XDG state folder.
+    """Open the stores. The journals are in `state_dir`, or in the user's XDG state folder if `state_dir` is None.
 
     `holding` is None for a command that only reads. Otherwise the command locks the cluster until the block ends,
     unless `holding.later` is true. Raises Busy if another kquota holds the lock.

@@ -126,7 +126,7 @@ class Lines(Answer):
     lines: tuple[str, ...]
 
     def text(self) -> Iterable[str]:
-        """Return `lines`."""
+        """Return the same lines for people."""
         return self.lines
 
 
@@ -201,7 +201,9 @@ def plain(value: object) -> Any:
 
 
 def _number(value: float) -> float | str:
-    """`nan` and `inf`, which other tools may have stored, become text, because JSON does not have these numbers."""
+    """Return a number for JSON. NaN and infinity, which other tools may have stored, become text, because JSON does not
+    have these numbers.
+    """
     return value if math.isfinite(value) else str(value)
 
 
@@ -262,7 +264,7 @@ def _setting(of: Setting) -> dict[str, str]:
 
 
 def _change(made: Change) -> dict[str, str | None]:
-    """A null in `from` or `to` means that the setting is unset."""
+    """Return the JSON of a change. null in `from` or `to` means that the setting is unset."""
     return {**_setting(made.setting), "from": made.before, "to": made.after}
 
 

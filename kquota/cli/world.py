@@ -174,8 +174,8 @@ def quotas(at: Where, warned: Callable[[str], None] | None = None) -> Iterator[P
 
 
 UsageReader: TypeAlias = "Callable[[], list[BrokerMetrics | Unreachable]]"
-"""Reads the quota metrics of all brokers once. The list has an Unreachable for each exporter, or for the Prometheus
-server, that gives no valid answer.
+"""A function that reads the quota metrics of all brokers once. The list has an Unreachable for each exporter, or for
+the Prometheus server, that gives no valid answer.
 """
 
 
@@ -329,8 +329,8 @@ def elections(at: Where) -> Iterator[Elections]:
 def record(options: Connection, state_dir: Path | None) -> Iterator[Sharing]:
     """Open the shared record of a cluster, to create, read or delete the record.
 
-    kquota connects to the brokers and, if given, to ZooKeeper. Raises Invalid for `--record none`, and the errors of
-    `where`, `wire` and `znodes`.
+    kquota connects to the brokers and, if its address is given, to ZooKeeper. Raises Invalid for `--record none`, and
+    the errors of `where`, `wire` and `znodes`.
     """
     from kquota.stores.record import choose
     from kquota.stores.record.sharing import Sharing

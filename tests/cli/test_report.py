@@ -245,8 +245,8 @@ NAMED = {
         {},
         ("--bootstrap-server", "b:1", "--command-config", "c"),
     ),
-    "by ZooKeeper's variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, commands.NOBODY),
-    "not at all": (Connection(), {}, commands.NOBODY),
+    "by ZooKeeper's variable": (Connection(), {"KQUOTA_ZOOKEEPER": "z:1"}, commands.ADDRESS_PLACEHOLDER),
+    "not at all": (Connection(), {}, commands.ADDRESS_PLACEHOLDER),
 }
 
 

@@ -106,7 +106,8 @@ def abort(options: AbortOptions) -> Recovered:
 
 
 def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | None = None) -> Recovered:
-    """With `leaders`, elect the preferred leaders of each run whose replicas are in place.
+    """Continue or undo the selected runs. With `leaders`, also elect the preferred leaders of each run whose replicas
+    are in place.
 
     The exit code is the worst of all runs, and 1 is worse than 8. It is also 8 if no run is selected and a recorded run
     cannot be read, or if no run was found and one may be hidden.

@@ -27,7 +27,7 @@ def _writer(owner: Owner | None) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """An open run."""
+    """An open run, and its state on the cluster."""
 
     of: Run
     state: RunState
@@ -37,7 +37,7 @@ class OpenRun:
     record: str
     """The place where the run is recorded."""
     view: WatchedMoveView | None
-    """None if the reading of the moves does not contain the run."""
+    """The progress of the run, or None if the reading of the moves does not contain the run."""
     running_here: bool
     """True if the process that began the run is known to run on this host."""
 

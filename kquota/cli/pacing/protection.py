@@ -139,7 +139,9 @@ _Found = TypeVar("_Found")
 
 @dataclass(slots=True)
 class _Background(Generic[_Found]):
-    """Calls `read` in a thread, because an exporter or a broker may not answer for some seconds."""
+    """Calls `read` in a thread, because an exporter or a broker may not answer for some seconds. `period` is the
+    minimum time between the starts of two calls, in seconds.
+    """
 
     read: Callable[[], _Found]
     period: float

@@ -77,7 +77,7 @@ class RateSource:
     """A source of write rates."""
 
     kind: str
-    """`BYTES_IN`, `HISTORY` or `SAMPLE`."""
+    """The kind of the source: `BYTES_IN`, `HISTORY` or `SAMPLE`."""
     name: str | None = None
     """The file or the history, or None for rates on the command line and for measured rates."""
     brokers: tuple[BrokerId, ...] | None = None

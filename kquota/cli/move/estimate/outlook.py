@@ -28,7 +28,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The outlook of a move."""
+    """The uncertainty of a move's expected time, the room on the disks, and the waves."""
 
     band: Band | None
     """The 90% band of the time, or None without an expected time."""
@@ -53,7 +53,7 @@ class Outlook:
 
     @property
     def unchecked(self) -> frozenset[int]:
-        """The brokers whose disk sizes are unknown."""
+        """The ids of the brokers that receive copies on disks of unknown size."""
         return frozenset(room.broker for room in self.rooms if room.usable is None)
 
 

@@ -34,7 +34,7 @@ class MoveVerdict:
     deadline: float | None
     """The deadline in seconds, or None without a deadline."""
     in_time: ByteRate | None
-    """As in `Chosen`."""
+    """The smallest throttle that meets the deadline, as in `Chosen`."""
 
     @property
     def late(self) -> bool | None:
@@ -110,7 +110,9 @@ def _why_late(verdict: MoveVerdict) -> str:
 
 
 def answer_lines(verdict: MoveVerdict) -> Iterator[str]:
-    """Yield the lines of the answer for people. Yields nothing if the move copies nothing."""
+    """Yield the lines with the expected time, the verdict, the bottleneck and the deadline. Yield nothing if the move
+    copies nothing.
+    """
     judged, share = verdict.judged, verdict.judged.bottleneck
     if share is None:
         return
@@ -155,7 +157,7 @@ def _can_finish(verdict: MoveVerdict) -> str:
 
 
 def time_lines(judged: Pace | Waves) -> Iterator[str]:
-    """Yield the terms of the expected time, and its lower bound. Yields nothing if the move copies nothing or never
+    """Yield the terms of the expected time, and its lower bound. Yield nothing if the move copies nothing or never
     finishes.
     """
     share = judged.bottleneck

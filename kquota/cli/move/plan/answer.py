@@ -88,7 +88,9 @@ def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -
 
 
 def _move(change: PartitionChange, *, known: bool) -> JsonObject:
-    """`size` and `bytes` are null if the size is unknown, but `bytes` is 0 without copies."""
+    """Return the JSON of the moves of one partition. `size` and `bytes` are null if the size is unknown, but `bytes` is
+    0 without copies.
+    """
     copies = [{"source": copy.source, "destination": copy.destination, "why": copy.why} for copy in change.copies]
     return {
         **plain(change.partition),

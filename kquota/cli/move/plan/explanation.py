@@ -177,8 +177,9 @@ def _still_holding(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterat
 
 
 def _outside(goal: Goal, found: Planned) -> Iterator[str]:
-    """Yield the band, if there is one, or a warning about brokers that stay outside it. Without `--balance`, only added
-    brokers count, and they may hold more than the band.
+    """Yield a line with the band, or a warning about brokers that stay outside it. Yield nothing without a band.
+
+    Without `--balance`, only added brokers count, and they may hold more than the band.
     """
     band = found.band
     if band is None:

@@ -32,9 +32,9 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Part):
-    """One run, in bytes, bytes per second and seconds. None means unknown or not recorded.
+    """The summary of one run. Sizes are in bytes, rates in bytes per second, and times in seconds.
 
-    While the run is open, `ended`, `seconds` and `error` are None.
+    None means unknown or not recorded. While the run is open, `ended`, `seconds` and `error` are None.
     """
 
     run: str
@@ -42,15 +42,15 @@ class RunSummary(Part):
     begun: datetime
     ended: datetime | None
     outcome: str
-    """`open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if the record
-    does not show how the run ended.
+    """The outcome: `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
+    the record does not show how the run ended.
     """
     seconds: float | None = key(form=_TENTHS)
     """The actual time from the start to the recorded end."""
     expected: float | None = key("expected_seconds", _TENTHS)
     error: float | None = key(form=rounded(3))
-    """(actual - expected) / expected. None if the run was undone or the expected time is 0. Also None if no command saw
-    the end of the copies, because the recorded end can be long after the actual end.
+    """The error of the expected time: (actual - expected) / expected. None if the run was undone or the expected time
+    is 0. Also None if no command saw the end of the copies, because the recorded end can be long after the actual end.
     """
     copied: int | None = key("bytes_copied")
     expected_bytes: int | None = key("bytes_expected")
@@ -130,7 +130,9 @@ def _seconds(run: Run, time: datetime) -> float:
 
 
 def _recorded(run: Run) -> JsonObject:
-    """`seconds` is the time since the start of the run. A broker's `seconds` are the actual end of its last copy."""
+    """Return the JSON of the recorded course. Each `seconds` counts from the start of the run. For a broker, it is the
+    end of the last copy.
+    """
     course, rates = run.course, throughput(run.course.readings)
     brokers = [
         {
@@ -190,7 +192,9 @@ class RunReport(Answer):
 
     @property
     def rates(self) -> dict[datetime, float]:
-        """The throughput at each reading, by its time. A reading whose throughput is unknown is missing."""
+        """The throughput in bytes per second, by the time of the reading. A reading whose throughput is unknown is
+        missing.
+        """
         return throughput(self.course.readings)
 
     def after(self, time: datetime) -> float:

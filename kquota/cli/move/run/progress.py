@@ -23,7 +23,7 @@ class RunProgress:
     """Watches the moves of a plan, and prints bytes, throughput, time left, and why a move makes no progress."""
 
     pace: MovePace | None = None
-    """Changes the throttle after each reading. None leaves the throttle unchanged."""
+    """The pace that changes the throttle after a reading, or None to leave the throttle unchanged."""
 
     def __init__(self, ports: WatchPorts, plan: Plan, name: str | None) -> None:
         """`name` is the file of the plan for suggested commands, or None if it cannot be read again."""
@@ -71,7 +71,9 @@ class RunProgress:
             self._ports.clock.sleep(seconds)
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Return False after an error. The move then continues under the throttle that is set."""
+        """Do the work, and return True. After an error, drop `pace` and return False, so that the move continues under
+        the throttle that is set.
+        """
         try:
             work()
         except KquotaError as error:

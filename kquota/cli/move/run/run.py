@@ -52,7 +52,9 @@ class MoveRan(Answer):
     """The duration of the command, in seconds."""
     outcome: Verified = spread()
     elections: LeadersElected | None
-    """None without `--elect-leaders`, and if the move was undone or ended without the replicas of the plan."""
+    """The leader elections. None without `--elect-leaders`, and if the move was undone or ended without the replicas of
+    the plan.
+    """
     aborted: str | None
     """The reason why kquota undid the move, or None if kquota did not undo the move."""
     throttle: str | None = hidden()

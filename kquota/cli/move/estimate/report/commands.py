@@ -10,24 +10,24 @@ from typing import Final
 from kquota.cli.connection import Connection, names_a_cluster, where
 from kquota.measure import ByteRate, exact_rate
 
-NOBODY: Final = ("--bootstrap-server", "HOST:PORT")
+ADDRESS_PLACEHOLDER: Final = ("--bootstrap-server", "HOST:PORT")
 """The placeholder for the address of the cluster if it is unknown, for example because all sizes come from files."""
-PIPED: Final = "PLAN.json"
+PLAN_PLACEHOLDER: Final = "PLAN.json"
 """The placeholder for the plan if it cannot be read again, for example after a pipe."""
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return --bootstrap-server with the addresses of the brokers and, if a login file is given, --command-config. The
-    name of a cluster is not used, because the operator of the move may have another config.toml. Return `NOBODY` if no
-    address is known.
+    name of a cluster is not used, because the operator of the move may have another config.toml. Return
+    `ADDRESS_PLACEHOLDER` if no address is known.
 
     Raises Invalid as `where` does.
     """
     if not names_a_cluster(connection, environment):
-        return NOBODY
+        return ADDRESS_PLACEHOLDER
     found = where(connection, environment)
     if found.bootstrap is None:
-        return NOBODY
+        return ADDRESS_PLACEHOLDER
     security = () if found.command_config is None else ("--command-config", str(found.command_config))
     return ("--bootstrap-server", found.bootstrap, *security)
 

@@ -82,7 +82,7 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
         return None
     must_be_writable(path, _GENERATOR)
     # A plan from a pipe cannot be read again under its name.
-    named = readable_again(plan) or commands.PIPED
+    named = readable_again(plan) or commands.PLAN_PLACEHOLDER
     return Wanted(path=path, plan=named, cluster=commands.cluster(connection))
 
 
@@ -113,7 +113,9 @@ def write(
 
 
 def must_be_writable(path: Path, generator: str) -> None:
-    """Raise Refused if a library is missing, and Invalid for a path that cannot hold a page."""
+    """Raise Refused if a library is missing, and Invalid for a path that cannot hold a page. An existing file must be
+    empty or have `generator` in its head.
+    """
     must_be_installed()
     local_files.check_report(path, generator)
 
