@@ -96,8 +96,8 @@ def _open_what_is_closed() -> None:
 
 
 def _hear(signals: list[int]) -> None:
-    """Let SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt, so that a command can report its state. Ignored signals
-    stay ignored.
+    """Let SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt, so that a command can report its state. The number of a
+    received signal is added to `signals`. Ignored signals stay ignored.
     """
 
     def stop(number: int, _frame: object) -> None:

@@ -126,7 +126,7 @@ class Lines(Answer):
     lines: tuple[str, ...]
 
     def text(self) -> Iterable[str]:
-        """Return the same lines for people."""
+        """Return `lines` unchanged."""
         return self.lines
 
 

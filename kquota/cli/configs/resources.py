@@ -1,4 +1,4 @@
-"""`kquota configs` for resources: describe configs, or write one change and read it back."""
+"""`kquota configs` for topics, brokers and other resources: describe configs, or write one change and read it back."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def must_not_be_secret(keys: Iterable[str]) -> None:
 
 
 def _echo(change: ConfigChange) -> None:
-    """Print how kquota understood a rate, so that the operator sees a wrong unit immediately."""
+    """Print each byte rate as kquota understood it, so that the operator sees a wrong unit immediately."""
     for name in BYTE_RATES:
         if name in change.add:
             say(f"{change.resource}: {name} = {rate_in_full(int(change.add[name]))}")

@@ -42,7 +42,7 @@ class ElectionAnswer(Answer):
     the reason why the election failed. The reason is None unless the result is `failed`.
     """
     lines: tuple[str, ...] = hidden()
-    """The text output."""
+    """The lines of the text."""
 
     def text(self) -> Iterable[str]:
         return self.lines

@@ -1,4 +1,4 @@
-"""Sets the throttle of an open run while its move is watched. A `MovePace` decides when, and which rate."""
+"""Sets the throttle of an open run while its move is watched. A `MovePace` decides when, and to which rate."""
 
 from __future__ import annotations
 

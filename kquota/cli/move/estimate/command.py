@@ -1,4 +1,4 @@
-"""`kquota move estimate`: how long a move takes, before you start it."""
+"""`kquota move estimate`: estimate how long a move takes, before you start it."""
 
 from __future__ import annotations
 

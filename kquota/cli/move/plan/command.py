@@ -1,4 +1,4 @@
-"""`kquota move plan`: the replicas that must move to reach the goals with the fewest copied bytes."""
+"""`kquota move plan`: find the replicas that must move to reach the goals with the fewest copied bytes."""
 
 from __future__ import annotations
 

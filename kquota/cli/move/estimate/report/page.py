@@ -75,8 +75,8 @@ def wanted(path: Path | None, plan: Path, connection: Connection) -> Wanted | No
     """Return the requested page, or None if no page is requested. Call this function before the job, to report errors
     early.
 
-    Raises Invalid for a path that cannot hold a page, and for options that name the cluster in an invalid way. Raises
-    Refused if a library is missing.
+    Raises Refused if a library is missing, and Invalid for a path that cannot hold a page. Also raises the errors of
+    `commands.cluster`.
     """
     if path is None:
         return None
