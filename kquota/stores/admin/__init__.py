@@ -20,7 +20,7 @@ _HOMES: Final = {
 
 
 def _execute_late(name: str) -> None:
-    """Register a package of kafka-python without executing it, because that would import 60 schemas and three clients,
+    """Register a package of kafka-python without executing it. The execution would import 60 schemas and three clients,
     which takes a third of the time of a short command.
 
     The first read of a name that is not in `_HOMES` executes the package.

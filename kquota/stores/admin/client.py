@@ -129,7 +129,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _build_transport(self, *arguments: Any, **keywords: Any) -> Any:
         transport = await super()._build_transport(*arguments, **keywords)
-        transport._sock_recv = _last_words_first(transport._sock_recv)
+        transport._sock_recv = _last_data_first(transport._sock_recv)
         return transport
 
     def _failed(self, error: BaseException, *, final: bool) -> None:
@@ -145,7 +145,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
 _Received: TypeAlias = tuple[bytes, Exception | None]
 
 
-def _last_words_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
+def _last_data_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
     """Return a function like `receive` that delivers the last data before the end of the connection. kafka-python drops
     this data, although it is usually the broker's reason for refusing a login.
     """

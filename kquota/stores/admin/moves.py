@@ -41,7 +41,7 @@ class WireMoves(WireSettings):
     """
 
     stale_seconds = 0.5
-    """On KRaft, a broker's fetch of the metadata log waits at most this many seconds for new records."""
+    """On KRaft, a broker sees the end of a move with its next fetch of the metadata log, which can wait for 0.5 s."""
     largest_submission = None
 
     def __init__(

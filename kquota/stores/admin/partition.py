@@ -111,7 +111,7 @@ class Produced:
     offset: int = -1
     """The first offset of the acknowledged batch, or -1 without an acknowledgement.
 
-    The acknowledged batch can be that of another host with the same sequence.
+    The acknowledged batch can be that of another kquota with the same sequence.
     """
 
     @property
@@ -130,7 +130,10 @@ def leader(topic: Any) -> BrokerId | None:
 
 
 def refusal(code: int | None, reason: str) -> Refused:
-    """Return the error for an answer that another attempt cannot change: Forbidden without a permission, or Refused."""
+    """Return the error for an answer that another attempt cannot change.
+
+    The error is Forbidden if this user lacks a permission on the topic, and Refused otherwise.
+    """
     if code == TOPIC_DENIED:
         return Forbidden(f"{reason}. This user needs Read on the topic, and Write if the command writes to it")
     if code in _TOO_LARGE:

@@ -18,7 +18,7 @@ _NOT_SET: Final = 91
 
 
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
-    """Set and delete the credentials. Return the mechanisms in `delete` that the user did not have.
+    """Set and delete the credentials. Return the mechanisms in `change.delete` that the user did not have.
 
     Sends one request for each credential, because KRaft accepts only one credential of a user in a request. Raises
     Incomplete if a request fails after another credential was written. Otherwise raises Unreachable without an answer

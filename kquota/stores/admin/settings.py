@@ -83,7 +83,7 @@ class WireSettings(WireConfigs):
                 sent[setting] = (DELETE, None) if value is None else (SET, value)
         self._must_hold()
         errors |= _written(sent, controllers.altered)
-        # The write finds the active controller if another one was active before.
+        # Read `active` after the write, because the write finds the new controller after an election.
         return Overwritten(by=controllers.active, errors=errors)
 
     def values(self, settings: Collection[Setting]) -> dict[Setting, str | None]:

@@ -208,8 +208,8 @@ def _no_broker_shows(wire: Wire, name: str) -> bool:
 
 
 def _free(wire: Wire, name: str) -> bool:
-    """Ask the controller for the name, because on a ZooKeeper cluster the topic's znode may still exist when no broker
-    shows the topic.
+    """Return True if the name of the deleted topic is free. Before Kafka 4.0, asks the controller, because on a
+    ZooKeeper cluster the topic's znode may still exist when no broker shows the topic.
     """
     if wire.version() >= _ON_KRAFT:
         return True

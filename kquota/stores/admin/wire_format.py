@@ -165,7 +165,7 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def written_text(value: str) -> bytes:
-    """Return the bytes of a compact string."""
+    """Encode a text as a compact string."""
     encoded = value.encode()
     return compact_length(len(encoded)) + encoded
 

@@ -31,7 +31,7 @@ CONTROLLER: Final = "controller"
 OF_A_PROGRAM: Final = ArgumentNames()
 
 _OTHERS: Final = 0o066
-"""The permission bits that let users other than its owner read or change a file."""
+"""The permission bits that let users other than the owner read or change a file."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*([._-][a-z0-9]+)*([.][a-zA-Z0-9]+)?")
 _SHOWN: Final = 12
 

@@ -38,7 +38,10 @@ class Login:
         return self.module.rpartition(".")[2]
 
     def user_and_password(self, where: str) -> tuple[str, str]:
-        """Return the two options. Raises Invalid if one is missing or empty. The message begins with `where`."""
+        """Return the options `username` and `password`. Raises Invalid if one is missing or empty.
+
+        The message begins with `where`.
+        """
         if missing := [key for key in ("username", "password") if not self.options.get(key)]:
             raise Invalid(f"{where} has no {' and no '.join(missing)}. Add {' and '.join(missing)}")
         return self.options["username"], self.options["password"]

@@ -58,7 +58,11 @@ def _scram_name(name: str) -> str:
 
 
 class _Provider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. A connection gets a new token if the last one expires within 30 seconds."""
+    """A token provider for kafka-python.
+
+    A connection gets a new token if the last one expires within 30 seconds. A connection also gets a new token if the
+    expiry of the last one is unknown and the source is a regular file.
+    """
 
     def __init__(self, security: Security, wanted: Tokens) -> None:
         super().__init__()

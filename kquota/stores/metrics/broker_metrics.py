@@ -69,8 +69,8 @@ class BrokerMetrics:
         return bool(self.used or self.throttle_ms or self.tokens)
 
     def readings(self) -> Iterator[tuple[QuotaBucket, BucketUse]]:
-        """Yield each bucket once, with its use. This is not a list, because a list of all uses would take much
-        memory.
+        """Yield each bucket once, with its use. The result is not a list, because a list of all uses would take too
+        much memory.
         """
         used, throttle_ms, tokens = self.used, self.throttle_ms, self.tokens
         throttled = (packed for packed in throttle_ms if packed not in used)

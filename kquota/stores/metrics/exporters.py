@@ -167,8 +167,9 @@ _kept_labels: Final = lru_cache(maxsize=2**14)(_labels)
 
 
 def _whole(line: str) -> Sample:
-    """Parse one line with prometheus_client. It gets only one line at a time, because it stops at the first invalid
-    line.
+    """Parse one line with prometheus_client, whose parser would stop at the first invalid line of a longer text.
+
+    Raises ValueError for an invalid line.
     """
     try:
         ((found,),) = (family.samples for family in text_string_to_metric_families(line))

@@ -53,11 +53,11 @@ class Choice:
     name: str | None
     """The topic's name, `NONE`, or None if the operator chose no record."""
     writes: bool
-    """True if the command writes, so that kquota must be able to read a record that this host has used."""
+    """True if the command writes. It then fails if it cannot read a record that was chosen or used by this host."""
     warned: Callable[[KquotaError], None]
     """A function that receives each warning."""
     cautious: bool = False
-    """True if the command removes settings that no run needs, so that it must not miss runs in ZooKeeper."""
+    """True if the command removes settings that no run needs. It must then also know the runs in ZooKeeper."""
     waiting: Callable[[str], None] | None = None
     """The function that `TopicRecord` calls before it waits for the lock. None makes it raise Busy instead."""
 

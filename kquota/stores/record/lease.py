@@ -20,7 +20,7 @@ LEASE_SECONDS: Final = 30.0
 BEAT_SECONDS: Final = 5.0
 """A holder sends another beat when its last one is older than this many seconds."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
-"""A holder may write to the cluster for this many seconds after its last confirmed beat."""
+"""A holder may write to the cluster until this many seconds after it sent its last confirmed beat."""
 _MOST: Final = 2**53
 """The upper bound of a valid term or beat. kquota never reaches it, because both grow by one at a time."""
 

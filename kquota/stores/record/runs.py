@@ -151,7 +151,7 @@ class RecordedRuns:
         return run.owner is not None and runs_here(run.owner)
 
     def begin(self, run: Run) -> None:
-        """Write the first version of a run. Also raises Refused if the record has a version that cannot be read."""
+        """Write the first version of a run. Raises Refused also if the record has an unreadable run with this id."""
         if run.id in self._latest:
             raise Busy(f"run {run.id}: another run with this id began within the same second. Try again")
         self._write(run, 1)
@@ -190,7 +190,7 @@ class RecordedRuns:
     def _learn_ends(self, found: Joined) -> None:
         """Record in this host's journals the runs that ended elsewhere, because the shared record may be lost later.
 
-        The journal then has the stamp of the host that ended the run, because this host has sent nothing. If the run is
+        The new line of the journal has the stamp from the record, because this host has sent nothing. If the run is
         lost, the line counts as written only to the journal, so that `joined` still finds the run lost.
         """
         for run in self._ended_elsewhere(found):

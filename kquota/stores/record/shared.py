@@ -83,7 +83,9 @@ class Shared(Protocol):
 
     @property
     def unsent(self) -> Collection[str]:
-        """The ids of runs whose last version has not reached the record: before `flush`, or because of Busy."""
+        """The ids of runs whose last version is not in the record, because `flush` must still send it, or because of
+        Busy.
+        """
 
 
 class Unshared:
@@ -204,8 +206,8 @@ def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
 
 
 def _noted(here: Run, there: Run, identity: str | None) -> bool:
-    """Return True if the journal only notes the end in the record. Earlier builds of kquota stamped such a line as if
-    this host had sent it.
+    """Return True if the last line of the journal only repeats that the run has ended in the record. Earlier builds of
+    kquota stamped such a line as if this host had sent it.
     """
     stamped = here.stamp is not None and here.stamp.record == identity
     return stamped and there.finished is not None and here.finished == there.finished

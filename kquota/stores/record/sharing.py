@@ -136,7 +136,7 @@ class Sharing:
         """
         if wanted.setup is None:
             return self._use(wanted)
-        # All hosts use the topic at once, so it is created only if this host can add its own runs.
+        # Other hosts use the topic as soon as it exists, so create it only if this host can add its own runs.
         with self.files.hold("record share"):
             self.files.every()
             topic_setup.create(self.wire, self.topic)

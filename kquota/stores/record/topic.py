@@ -180,7 +180,9 @@ class TopicRecord:
                 return b"".join(chunks)
 
     def _clear_away(self) -> None:
-        """Delete all but the newest `_ENDED` ended runs, and the parts that no remaining or unreadable sheet needs."""
+        """Delete all ended runs except the newest `_ENDED`. Also delete the parts that no remaining or unreadable sheet
+        needs.
+        """
         runs = self.runs()
         forgotten = {run.id for run in ended(runs.values())[:-_ENDED]}
         needed = {
@@ -225,7 +227,7 @@ class TopicRecord:
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
         """Wait a moment for a beat of the holder, and return the mark of its lock. `before` is the last returned mark,
-        or empty. Raises Busy if the mark has changed since then, or if this record does not wait for a lock.
+        or empty. Raises Busy if the mark differs from `before`, or if this record does not wait for a lock.
         """
         if self._waiting is None or before not in ("", found.mark):
             raise Busy(

@@ -146,7 +146,10 @@ class ZnodeRecord:
                 raise
 
     def _must_not_be_taken_over(self) -> None:
-        """After a lost session, check the lock in kazoo's new session."""
+        """After the loss of the session, raise Busy if this process no longer holds the lock.
+
+        Does nothing if ZooKeeper does not answer in the new session of kazoo.
+        """
         for _ in range(_NEW_SESSION_LOOKS):
             with contextlib.suppress(Unreachable):
                 self.operations()
@@ -246,7 +249,7 @@ class ZnodeRecord:
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
 
     def _store(self, run_id: str, digest: str, data: bytes) -> None:
-        """Write a part before the sheet that lists it. A part that an earlier attempt left has the same bytes."""
+        """Write the chunks of a part. A chunk that an earlier attempt left stays, because it has the same bytes."""
         folder = f"{_PARTS}/{run_id}"
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])

@@ -107,7 +107,7 @@ def setting_of(item: Any) -> Setting:
 
 
 def same(value: Any) -> Any:
-    """Return the value unchanged, because JSON has this type."""
+    """Return the value unchanged. A codec uses this function if the value needs no conversion."""
     return value
 
 

@@ -27,7 +27,10 @@ class SightingsFile:
         self._path = root / cluster_id / "leftovers.json"
 
     def recall(self) -> Sightings | None:
-        """Return the stored sightings, or None if the file is missing, damaged, too large or of another version."""
+        """Return the stored sightings, or None if the file is missing, damaged, too large or of another version.
+
+        Raises Refused if the file cannot be read for another reason.
+        """
         try:
             document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
             if document["version"] != _VERSION:
@@ -51,7 +54,10 @@ class SightingsFile:
             return None
 
     def keep(self, sightings: Sightings) -> None:
-        """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest."""
+        """Replace the stored sightings. If there are more than `recall` can read, store only some of the oldest.
+
+        Raises Refused if the file cannot be written.
+        """
         found = sorted(
             ((at, setting, value) for setting, values in sightings.first.items() for value, at in values.items()),
             key=lambda one: (one[0], one[1]),

@@ -226,7 +226,7 @@ FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 def safe(cluster_id: str) -> str:
-    """Return a cluster id as part of a file name. `_` replaces each character that is not safe there."""
+    """Return a cluster id for a file name. `_` replaces every character except ASCII letters, digits, `_` and `-`."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id)
 
 

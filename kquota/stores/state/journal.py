@@ -41,7 +41,7 @@ def line(document: Mapping[str, Any]) -> bytes:
 
 def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
     """Return the documents of a journal, and the number of bytes in their lines. A truncated or damaged last line is
-    left out.
+    left out. `where` is the name of the journal in messages.
 
     Raises Refused if a line before the last one is damaged, or if a line has no JSON object.
     """
@@ -72,7 +72,7 @@ def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
 def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
     """Return the run that the lines describe. `where` is the name of the journal in messages.
 
-    Raises Refused if this kquota does not read their version, or if they are not valid.
+    Raises Refused if this kquota does not read the version of the journal, or if the lines are not valid.
     """
     try:
         version = documents[0]["version"]

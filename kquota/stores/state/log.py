@@ -12,7 +12,7 @@ from kquota.errors import KquotaError, Refused
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that also counts while the machine is suspended.
 
-`CLOCK_MONOTONIC` stops then on Linux, but not on macOS, which has no `CLOCK_BOOTTIME`.
+On Linux, `CLOCK_MONOTONIC` stops during that time. On macOS, which has no `CLOCK_BOOTTIME`, it does not stop.
 """
 
 
@@ -35,7 +35,7 @@ class Item:
 
 
 class Stale(KquotaError):
-    """Another host appended first, so nothing was appended. The next `read` returns the items of that host."""
+    """Another kquota appended first, so nothing was appended. The next `read` returns the items of that kquota."""
 
 
 class Forbidden(Refused):
@@ -70,7 +70,7 @@ class Log(Protocol):
         When this method returns, the entries are in the log on all in-sync replicas. By default, Kafka accepts a batch
         of about 1 MB. Raises:
 
-        - Stale: another host appended first, and none of the entries was appended.
+        - Stale: another kquota appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.
         - Unreachable: no broker accepted the batch in time, and nothing was appended.
         - Forbidden: this user may not see the topic.

@@ -56,10 +56,10 @@ class Holder:
 
     owner: Owner
     doing: str
-    """The command of the process."""
+    """The kquota command that the process runs, for example `record share`."""
     machine: str | None = None
-    """The ids of a machine's boot and of a container, because containers can have the same host name and process ids.
-    None if the system does not report both.
+    """The ids of the machine's boot and of the process's container, because containers can have the same host name and
+    process ids. None unless the system reports both.
     """
     started: str | None = None
     """The start time of the process in ticks since boot, or None if it is unknown. It distinguishes the process from a
@@ -169,7 +169,7 @@ def _began(pid: int) -> datetime | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """True if a process of another user exists that this user may not see in `/proc` (mount option `hidepid`)."""
+    """Return True if the process exists, but is hidden from this user in `/proc` (mount option `hidepid`)."""
     try:
         if not Path(f"/proc/{pid}/stat").exists():
             os.kill(pid, 0)

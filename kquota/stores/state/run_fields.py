@@ -1,6 +1,6 @@
 """The fields of a run as JSON values: the only codec of the journal and of the shared record.
 
-The input may be forged, so every value must have its type, and a run can restore only the throttle keys.
+The input may be forged, so the codec checks the type of every value, and a run can restore only the throttle keys.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ _FIELDS: Final[Mapping[str, Codec]] = {
     "limits": Codec(_LIMITS.written, _LIMITS.of, if_any=True),
     "course": Codec(_COURSE.written, _course_of, if_any=True),
 }
-"""The functions that write and read each field of a run, except for `handed_over`, which depends on the plans."""
+"""The codec of each field of a run, except for `stamp`, and for `handed_over`, which depends on the plans."""
 _RUN: Final = Fields(Run, **_FIELDS)
 
 assert set(_FIELDS) | {"handed_over", "stamp"} == {field.name for field in fields(Run)}

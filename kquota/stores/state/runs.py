@@ -102,7 +102,7 @@ class RunFiles:
         found = {}
         for file in self._files():
             try:
-                kept = self._unchanged(file)
+                kept = self._cached(file)
             except Refused as error:
                 if unread is None:
                     raise
@@ -209,7 +209,7 @@ class RunFiles:
             return None, 0
         return kept.run, whole
 
-    def _unchanged(self, file: os.DirEntry[str]) -> Kept | None:
+    def _cached(self, file: os.DirEntry[str]) -> Kept | None:
         """Return the contents of a journal, or None if its first line is truncated. The file is read again only if it
         changed, because commands call this often.
         """
@@ -235,7 +235,7 @@ class RunFiles:
 
 
 def make_private(folder: Path) -> None:
-    """Create the folder of a cluster and its parent if they are missing. Only their owner can read them."""
+    """Create the folder of a cluster and its parent if they are missing. Only the owner can read a new folder."""
     for each in (folder.parent, folder):  # mkdir would give its mode only to the last of several new folders
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -47,8 +47,8 @@ def add(
 def found(directories: Iterable[Path]) -> Listing:
     """Return the batches in these folders, and the usage snapshots that are not compacted yet.
 
-    Raises Invalid for a folder or a day that does not exist or cannot be read, for a usage snapshot that is not valid,
-    and for a batch whose manifest is not valid.
+    Raises Invalid if a folder is missing or cannot be read, or if a usage snapshot or the manifest of a batch is not
+    valid.
     """
     folders = tuple(directories)
     compacted = history.listing(folders)
@@ -69,7 +69,7 @@ def _snapshots_of(day: Path) -> list[Path]:
 
 
 def _newest(days: Sequence[Path], cluster_id: str, time: datetime) -> datetime | None:
-    """Return the time of a cluster's last reading before `time`, or None. Only the last two days of readings count."""
+    """Return the time of a cluster's last reading before `time`, or None. Looks only into the two newest folders."""
     start = f"{safe(cluster_id)}-"
     for day in reversed(days[-2:]):
         names = (path.name for path in _snapshots_of(day))

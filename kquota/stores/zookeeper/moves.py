@@ -39,8 +39,8 @@ _BATCH_BYTES: Final = 700_000
 _ENTITY_BYTES: Final = 2_000
 """An upper estimate of the bytes that an entity's other configs and its notification add to a transaction."""
 _ALL_BROKERS: Final = entity_path(Resource(kind=BROKERS, name=DEFAULT))
-_TAKEN_IN_SECONDS: Final = 0.5
-_TAKEN_IN_SECONDS_EACH: Final = 0.004
+_APPLY_SECONDS: Final = 0.5
+_APPLY_SECONDS_EACH: Final = 0.004
 """The seconds per notification that the brokers may take to apply changed configs.
 
 For every change, the brokers read all notifications of the last 15 minutes again (measured: 0.1 s with a few
@@ -125,8 +125,8 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return errors
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
-        """Return the `min.insync.replicas` of each topic: its own value, or the highest dynamic value of a live broker,
-        because the value of the leader applies.
+        """Return the `min.insync.replicas` of each topic: its own value, or the highest dynamic value of a live broker.
+        The value of the leader applies, and any broker can become the leader.
 
         The static default of the brokers, which can be higher, is not read, because ZooKeeper does not store static
         configs. Raises Refused for a config that Kafka did not write, and for a value that is not a number.
@@ -246,7 +246,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def _let_brokers_act(self) -> None:
         if self._changed is not None:
             notifications = len(self._znodes.children(NOTIFICATIONS))
-            acted = self._changed + _TAKEN_IN_SECONDS + _TAKEN_IN_SECONDS_EACH * notifications
+            acted = self._changed + _APPLY_SECONDS + _APPLY_SECONDS_EACH * notifications
             time.sleep(max(0.0, acted - time.monotonic()))
 
     def _with_states(

@@ -133,8 +133,8 @@ class ZooKeeperQuotas:
         }
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
-        """Write all changes in one transaction. Raises Invalid for an added quota that `must_carry` rejects, and the
-        errors of `Znodes.alter_configs`.
+        """Write all changes in one transaction. Raises Invalid if `must_carry` rejects the entity of an added quota.
+        Also raises the errors of `Znodes.alter_configs`.
         """
         must_carry(change.entity for change in changes if change.add)
         self._znodes.alter_configs({_path(change.entity): _edit(change) for change in changes})
