@@ -28,8 +28,8 @@ _SECONDS: Final = 8.0
 stable offsets.
 """
 _LONGEST_GAP: Final = 5.0
-"""The maximum time in seconds for reading the committed offsets and the last stable offsets. After a longer time, the
-two do not fit together, so the reading has no groups.
+"""The maximum time in seconds for reading the committed offsets and the last stable offsets. After a longer time, a lag
+calculated from them would be wrong, so the reading has no groups.
 """
 _WITH_STATES: Final = 4
 """The version of ListGroups that added the states, in Kafka 2.6."""
@@ -86,7 +86,7 @@ class WireGroups:
 
         If a broker does not list its groups, kquota keeps those that the broker listed before, and asks again with the
         next reading. If the same brokers fail again, kquota waits as long as after a complete list, because asking all
-        brokers for each reading costs them more than the missing groups are worth.
+        brokers before each reading would load the brokers.
         """
         self._wire.refresh()
         request = ListGroupsRequest(states_filter=["Stable"], types_filter=[], min_version=_WITH_STATES)

@@ -85,7 +85,8 @@ class WireMoves(WireSettings):
         """Submit the targets, after cancelling the running moves whose replicas the controller would keep.
 
         A KRaft controller keeps the adding replicas of a running move if the new target adds none, and the removing
-        replicas if it removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 in both lists forever.
+        replicas if it removes none. In Kafka 4.3.1, a move from [1,2] to [1,3] and back left 3 forever among the
+        adding and the removing replicas.
         """
         running = moving(self._wire)
         replaced = [

@@ -38,7 +38,7 @@ class _Header(RequestHeader, init=False):  # type: ignore[misc,call-arg]
 
 
 class OwnAnswer:
-    """A request that decodes its own answer. In a subclass, a request class of kafka-python must be the next base."""
+    """A request that decodes its own answer. The next base of a subclass must be a request class of kafka-python."""
 
     RESPONSE: ClassVar[Any]
     """kafka-python's class of the answer. kquota uses it only to decode the header of the answer."""

@@ -141,7 +141,7 @@ def _expect(mark: str, tokens: Iterator[tuple[str, bool]], where: str, when: str
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, bool]]:
-    """Yield words, marks and quoted strings, as Java's StreamTokenizer splits them, with True for a quoted string."""
+    """Split the text like Java's StreamTokenizer. Yield each token, and True if the token is a quoted string."""
     for match in _TOKEN.finditer(text):
         if match["wrong"]:
             raise Invalid(f"{where}: a quote is not closed. Close the quote")

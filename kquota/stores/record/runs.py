@@ -112,8 +112,9 @@ class RecordedRuns:
     def past(self, *, whole: bool) -> PastRuns:
         """Return all readable runs, newest first, and for every other run the reason why it cannot be read.
 
-        An ended run without a journal on this host has an empty plan, unless `whole` is set. A large run of this kind
-        in ZooKeeper has an empty plan even with `whole`. Raises Refused if the folder of the journals cannot be read.
+        An ended run without a journal on this host has an empty plan, unless `whole` is set. Even with `whole`, the
+        plan is empty if the run is large and its record is in ZooKeeper. Raises Refused if the folder of the journals
+        cannot be read.
         """
         unread: dict[str, KquotaError] = {}
         found = self._joined_with(self._files.every(unread), whole=whole)

@@ -24,7 +24,7 @@ def workspace() -> Iterator[Path]:
     """Yield a new temporary folder, and delete this folder at the end of the context.
 
     The folder is in `TMPDIR`, or else in the system's folder for temporary files. Also deletes the folders that killed
-    commands of this user left, because the files of Spark in such folders would fill the disk. Raises OSError if the
+    commands of this user left, because the files of Spark in such folders could fill the disk. Raises OSError if the
     new folder cannot be created.
     """
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:

@@ -68,7 +68,7 @@ class Log(Protocol):
         """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
 
         When this method returns, the entries are in the log on all in-sync replicas. By default, Kafka accepts a batch
-        of about 1 MB. Raises:
+        of up to about 1 MB. Raises:
 
         - Stale: another kquota appended first, and none of the entries was appended.
         - Unknown: no answer came before a deadline, so the entries may have been appended.

@@ -252,7 +252,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
     def _with_states(
         self, partitions: Mapping[TopicPartition, PartitionReplicas]
     ) -> dict[TopicPartition, PartitionReplicas]:
-        """Add leaders and in-sync replicas, which are not in the znode of the topic."""
+        """Return the partitions with their leaders and in-sync replicas, which are not in the znode of the topic."""
         paths = {name: f"{EVERY_TOPIC}/{name.topic}/partitions/{name.partition}/state" for name in partitions}
         nodes = self._znodes.read_all(paths.values())
         found = {}
