@@ -53,9 +53,8 @@ class WireConfigs:
     """The configs of resources through the Admin API. Implements `Configs`.
 
     kquota asks each broker for its own configs and loggers. For all other configs, kquota asks the live broker with the
-    lowest id, because a broker that has shown a new value never shows the previous value again, but another broker may.
-    If this broker does not answer, kquota asks the next one, and does not return to the earlier broker while another
-    broker answers.
+    lowest id. This broker never shows the previous value again after a new value, but another broker may. If the broker
+    does not answer, kquota asks the next one, and does not return to the earlier broker while another broker answers.
     """
 
     _NO_READER: ClassVar[str] = "no broker answers. Check that the brokers are running"

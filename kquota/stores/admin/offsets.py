@@ -55,8 +55,9 @@ class ListOffsetsRequest(OwnMessage, consumer.ListOffsetsRequest, init=False):  
         """`topics` are encoded by `offsets_of` with the same timestamp. `replica_id` is `CONSUMER` or
         `DEBUGGING_REPLICA`.
 
-        For `CONSUMER`, `LATEST` means the high watermark or, with `committed`, the last stable offset: the offset at
-        which the first open transaction begins, or the high watermark if no transaction is open (KIP-98).
+        For `CONSUMER`, `LATEST` means the high watermark or, with `committed`, the last stable offset (KIP-98). The
+        last stable offset is the offset at which the first open transaction begins, or the high watermark if no
+        transaction is open.
         """
         super().__init__(replica_id=replica_id, min_version=_SINCE.get(timestamp, _OLDEST))
         self._topics = topics

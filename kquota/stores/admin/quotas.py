@@ -163,8 +163,8 @@ class WireQuotas:
         """Send the changes, and return the error of each failed change: Unknown if the change may have been written,
         otherwise Refused.
 
-        Raises Unreachable if the answer was lost, and Refused if the request could not be sent, for example without an
-        active controller, or if the broker does not support the request.
+        Raises Unreachable if the answer was lost. Raises Refused if the broker does not support the request, or if the
+        request could not be sent, for example without an active controller.
         """
         from kquota.stores.admin.controllers import must_be_active  # imported here: only writes need it
 

@@ -105,8 +105,8 @@ class WireLog:
         """Accept the append if the first new batch is from this process. Otherwise raise Stale, or Unknown if the batch
         of this process may also be in the log.
 
-        A first new batch with an unexpected sequence does not show which kquota appended first, because compaction may
-        have removed an earlier batch, or the broker may have dropped the producer id.
+        A first new batch with an unexpected sequence does not show which kquota appended first. Compaction may have
+        removed an earlier batch, or the broker may have dropped the producer id.
         """
         first, *others = self._unseen
         if first.nonce == nonce:

@@ -115,7 +115,9 @@ def _load(made: ssl.SSLContext, path: Path, password: str | None, what: str) -> 
 
 
 def _load_pair(made: ssl.SSLContext, pair: KeyPair, where: str) -> None:
-    """Use a temporary file, because Python's TLS reads keys only from files. The key in the file is encrypted."""
+    """Load the pair from a temporary file, because Python's TLS reads keys only from files. The key in the file is
+    encrypted.
+    """
     import tempfile  # imported here: only a client key needs it
 
     handle, name = tempfile.mkstemp(prefix="kquota-", suffix=".pem")

@@ -28,9 +28,9 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 def token(wanted: Tokens, trust: Callable[[], ssl.SSLContext]) -> Token:
     """Return a token from its file or from its provider. `trust` is called only when the provider uses TLS.
 
-    Raises Unreachable if the provider does not answer, Refused for an answer or a file without a token, and Invalid for
-    an invalid URL or an unreadable token file. Also raises the errors of `trust`. No message contains the secret, or
-    text from the provider that could repeat the secret.
+    Raises Unreachable if the provider does not answer, and Refused for an answer or a file without a token. Raises
+    Invalid for an invalid URL or an unreadable token file. Also raises the errors of `trust`. No message contains the
+    secret, or text from the provider that could repeat the secret.
     """
     match wanted:
         case TokenFile(path=path):

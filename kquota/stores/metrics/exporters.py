@@ -34,7 +34,7 @@ _AT_ONCE: Final = 16
 _MOST_LABELS: Final = 100
 """The maximum number of labels in a line. Many short labels take more than eight times their length in memory."""
 _LONGEST_KEPT: Final = 100
-"""The cache keeps the labels of a line only if they have at most this many characters, so that it takes at most about
+"""The cache keeps the labels of a line only if they have at most this many characters. It therefore takes at most about
 20 MB.
 """
 

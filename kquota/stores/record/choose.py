@@ -101,8 +101,8 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     connects to the brokers.
 
     Like `over_brokers`, returns `Unshared` for `NONE` and, if the command only reads, for a topic that this user may
-    not see. Raises Refused if the marker is not valid, if the operator chose a topic but the marker is missing or names
-    another topic, and if the topic of the marker does not exist or cannot be read.
+    not see. Raises Refused if the marker is not valid, and if its topic does not exist or cannot be read. Also raises
+    Refused if the operator chose a topic, but the marker is missing or names another topic.
     """
     from kquota.stores.record.znodes import ZnodeRecord
 

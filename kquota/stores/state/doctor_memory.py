@@ -77,7 +77,7 @@ class SightingsFile:
 
 def _document(at: datetime, found: Sequence[tuple[datetime, Setting, str]]) -> bytes:
     """Return the JSON of the file. Leftovers with the same time and key form one group, and the entries of one list
-    form one string, because each of 100,000 leftovers would otherwise repeat the time, the key and the name.
+    form one string. Otherwise, each of 100,000 leftovers would repeat the time, the key and the name.
     """
     groups: dict[tuple[datetime, str, str], dict[Setting, list[str]]] = {}
     for first_seen, setting, value in found:

@@ -234,8 +234,8 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
     """Write one snapshot as `<cluster>-<UTC time>.jsonl.gz`, completely or not at all. Returns the path of the file.
 
     `lines` have no newlines. Creates `directory` if it is missing, and removes partial files that killed processes left
-    there more than a day ago. Raises Invalid if `directory` cannot be created, Refused if the file exists or cannot be
-    written, and Incomplete if the file is saved, but a power failure could still remove it.
+    there more than a day ago. Raises Invalid if `directory` cannot be created, and Refused if the file exists or cannot
+    be written. Raises Incomplete if the file is saved, but a power failure could still remove it.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -54,8 +54,8 @@ class Log(Protocol):
 
         The first call returns all items.
 
-        Raises Unreachable if the brokers do not answer before a deadline, Forbidden if this user may not see the topic,
-        and Refused if the topic was deleted or created again, or has a damaged batch.
+        Raises Unreachable if the brokers do not answer before a deadline, and Forbidden if this user may not see the
+        topic. Raises Refused if the topic was deleted or created again, or has a damaged batch.
         """
 
     def seen(self) -> Sequence[Item]:

@@ -137,7 +137,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         return {topic: own.get(f"topics/{topic}", otherwise) for topic in topics}
 
     def _minimum_of_brokers(self) -> int:
-        """Return the highest dynamic value of a live broker: its own value, the default of all brokers, or 1."""
+        """Return the highest `min.insync.replicas` of a live broker: its own dynamic value, else the dynamic default of
+        all brokers, else 1.
+        """
         configs = self._configs([_ALL_BROKERS, *(f"brokers/{name}" for name in self._znodes.children(LIVE_BROKERS))])
         default = _minimum(_ALL_BROKERS, configs.pop(_ALL_BROKERS))
         return max((_minimum(path, config, default) for path, config in configs.items()), default=default)

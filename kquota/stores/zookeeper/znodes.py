@@ -242,7 +242,8 @@ class Znodes:
         """Return, for each new znode, the ACL of its nearest existing ancestor, so that no new znode is more open.
 
         Kafka does not protect the root, even with `zookeeper.set.acl`. If everyone may change the ancestor, a new znode
-        therefore gets the ACL of `NOTIFICATIONS`, which always exists and has the ACL that Kafka gives its own znodes.
+        therefore gets the ACL of `NOTIFICATIONS`. This znode always exists, and has the ACL that Kafka gives its own
+        znodes.
         """
         created = list(paths)
         found: dict[str, list[ACL]] = {}
