@@ -9,7 +9,7 @@ import socket
 def is_host(text: str) -> bool:
     """True if a socket accepts the text as the name or the address of a host. The host need not exist.
 
-    Check a host before you connect. For text that is not a host, a socket raises UnicodeError, not OSError.
+    Check a host before you connect, because for text such as `.example.com`, a socket raises UnicodeError, not OSError.
 
     >>> is_host("kafka.example.com"), is_host("::1"), is_host(""), is_host(".example.com")
     (True, True, False, False)

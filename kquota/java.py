@@ -68,8 +68,8 @@ def _own() -> Iterator[Path]:
 
 @functools.cache
 def _asked(executable: Path) -> Java | None:
-    """Return the Java that `executable` starts, or None if it does not work. Its home comes from its own output,
-    because `executable` may be the script of a version switcher.
+    """Return the Java that `executable` starts, or None if `executable` does not work. The home is read from the output
+    of `executable`, which may be the script of a version switcher.
     """
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:

@@ -41,7 +41,7 @@ def entries(path: Path, option: str) -> list[tuple[str, str]]:
 def text_of(properties: Mapping[str, object]) -> str:
     """Return the text of a file with these keys and values. It is ASCII, because Java reads it as Latin-1 or as UTF-8.
 
-    Readers of the file skip blanks at the start of a value.
+    Blanks at the start of a value are lost, because readers of the file skip them.
     """
     return "".join(f"{_escaped(key, ' =:#!')}={_escaped(str(value))}\n" for key, value in properties.items())
 

@@ -130,7 +130,7 @@ class Logins:
     names: ArgumentNames = OF_A_PROGRAM
     """The names of the arguments in errors."""
     connected: Callable[[str], None] = _unheard
-    """Receives the cluster id each time that `stage` has connected."""
+    """Receives the cluster id each time `stage` connects."""
 
     @property
     def user(self) -> str | None:

@@ -189,7 +189,7 @@ def size_in_full(size: float) -> str:
 
 
 def human_rate(rate: float) -> str:
-    """Format a rate for people. A rate that would round to 0 is less than 1 B/s.
+    """Format a rate for people. A rate above 0 that would round to 0 is shown as `<1 B/s`.
 
     >>> human_rate(10_000_000), human_rate(0.4), human_rate(0)
     ('10 MB/s', '<1 B/s', '0 B/s')
@@ -259,7 +259,8 @@ def agreeing(value: int, noun: str, one: str, many: str) -> str:
 
 
 def nearest_rank(values: Collection[float], share: float) -> float:
-    """Return the lowest of the values such that at least `share` of them are not above it. There must be a value.
+    """Return the quantile by nearest rank: the lowest value that is at least as high as `share` of the values. There
+    must be a value, and `share` must be above 0 and at most 1.
 
     >>> nearest_rank([4.0, 1.0, 3.0, 2.0], 0.75)
     3.0

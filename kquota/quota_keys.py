@@ -22,7 +22,7 @@ from kquota.terms import (
 
 
 class Model(enum.Enum):
-    """How a broker enforces a limit, and the burst that it accepts."""
+    """The way in which a broker enforces a limit, and the burst that it accepts."""
 
     RATE = "rate"
     """The mean rate over the samples of `quota.window.num`, on each broker (KIP-13, KIP-612).
@@ -47,7 +47,9 @@ class QuotaKey:
     """
 
     entity_types: tuple[str, ...] = (USERS, CLIENTS)
-    """The parts of entities that can have the key."""
+    """The entity types that can have the key. An entity with several types can have the key only if all of them are in
+    this tuple.
+    """
     counts: str
     """The quantity that the limit counts per second. If `simulated` is set, this is also the name of a field of a
     simulated request and of a column of a trace.

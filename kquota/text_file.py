@@ -62,7 +62,7 @@ def is_folder(path: Path) -> bool | None:
     """Return True for a folder, False for another file, and None if the path does not exist. Raises Invalid if the path
     cannot be accessed.
 
-    The function does not use `Path.exists`, which treats errors differently in each version of Python.
+    The function does not use `Path.exists`, because versions of Python differ in the errors that it raises.
     """
     with looking_at(path):
         try:

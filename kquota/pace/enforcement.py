@@ -1,4 +1,4 @@
-"""How brokers enforce a replication throttle, and which fraction of the throttle can be used.
+"""The enforcement of a replication throttle by brokers, and the fraction of the throttle that can be used.
 
 A quota counts the bytes in a window of samples, and stops fetches when the bytes of the window are spent. A stopped
 fetcher continues only after a pause. The pause is lost, so the usable fraction is window / (window + pause). Source:

@@ -1,4 +1,4 @@
-"""How each broker's throttle is shared, how long a move therefore takes, and whether it can finish.
+"""The load on each broker's throttle during a move, the expected time of the move, and its feasibility.
 
 A leader's throttle counts the copies *and* the follower traffic of listed partitions. This follower traffic is not
 delayed (KAFKA-4313). The new replicas on a destination share its throttle. A copy must be faster than the writes to it.
@@ -101,7 +101,9 @@ class Share:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds for the copies of this side if no other side slows them down. None if `spare` is None."""
+        """The time in seconds that the copies of this side take if no other side slows them down. None if `spare` is
+        None.
+        """
         return None if self.spare is None else max(0.0, self.bytes - self.at_once) / self.spare
 
     @property

@@ -82,7 +82,7 @@ class Led:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allotment:
-    """How partitions share the write rate of their broker, in bytes per second.
+    """The rule by which partitions share the write rate of their broker, in bytes per second.
 
     Partitions get `factor` x their `writes`. If `factor` is None, they get `a_byte` x their `bytes` + `each` x their
     number.

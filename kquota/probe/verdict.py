@@ -14,7 +14,9 @@ from kquota.terms import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleCounts:
-    """How often and for how long a broker asked this client to wait (`throttle_time_ms`, KIP-219)."""
+    """The waits that a broker requested from this client (`throttle_time_ms`, KIP-219): their number, the longest and
+    the total.
+    """
 
     count: int
     longest_ms: int

@@ -19,7 +19,7 @@ QuotasByLevel: TypeAlias = Mapping[int, Mapping[_UserAndClientId, tuple[Entity, 
 
 
 class LevelPart(enum.Enum):
-    """How a level specifies a user or a client-id."""
+    """The way in which a level specifies a user or a client-id."""
 
     NAMED = "named"
     DEFAULT = "default"
@@ -103,7 +103,8 @@ def by_level(quotas: QuotasByEntity) -> QuotasByLevel:
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
     """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if no
-    quota does. `by` is the identity that has the bucket. `rungs` is too slow for 100,000 clients.
+    quota does. `by` is the identity that has the bucket. For 100,000 clients, use this function, because `rungs` would
+    be too slow.
     """
     for level in _LEVELS_OF[by]:
         if (those := quotas.get(level)) is None:
@@ -130,16 +131,19 @@ def winner(found: Iterable[Rung]) -> Rung | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applicability:
-    """Whether a quota can apply to any client."""
+    """The result of `applicability` for one quota."""
 
     hidden_by: Entity | None
-    """The entity that takes precedence over the quota, or None if the quota can apply."""
+    """The entity that takes precedence over the quota for every client that sends a client-id. None if the quota can
+    apply to such a client.
+    """
     nameless: bool = False
     """True if the hidden quota still applies to clients that send no client-id."""
 
 
 def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicability:
-    """Return whether the quota of this entity can apply to any client.
+    """Return the entity that hides the quota of `entity`, if there is one: it takes precedence for every client that
+    sends a client-id.
 
     One test client is enough. It has the names of `entity`, and otherwise names that have no quota. An entity that
     takes precedence for this client takes precedence for every client that `entity` covers and that sends a client-id.

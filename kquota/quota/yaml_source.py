@@ -83,7 +83,8 @@ class Source:
     """A file that is read from start to end. Every error is Invalid. Its message begins with `name`, then the line and
     the column if they are known.
 
-    Every method that reads raises Invalid for text that is not YAML, and for anchors, aliases and tags.
+    Every method that reads raises Invalid for text that is not YAML, and for anchors, aliases and tags. The argument
+    `what` names a value in messages.
     """
 
     def __init__(self, text: str, name: str) -> None:

@@ -1,1 +1,1 @@
-"""Watching running moves: progress, time left, and why a move makes no progress."""
+"""Watches running moves: their progress, the time left, and the reasons why a move makes no progress."""

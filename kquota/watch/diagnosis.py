@@ -90,7 +90,7 @@ def _down(history: WatchHistory) -> Iterator[DestinationDown]:
 
 def _undo(history: WatchHistory) -> Undo:
     """Return what kquota can undo without the dead brokers. Only a partition that must be copied back needs live
-    brokers. A run that is already being undone has no known sources. Its targets then decide.
+    brokers. The sources of a run that is already being undone are unknown, so its targets count instead.
     """
     if history.reading.logs is None:
         return Undo.NONE

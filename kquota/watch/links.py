@@ -176,8 +176,8 @@ def throttles(links: Mapping[WatchedLink, LinkState], throttle: ThrottleReading)
 def link_rates(
     link: WatchedLink, rates: Mapping[BrokerId, BrokerRates], *, sending: bool = True, receiving: bool = True
 ) -> BrokerRates:
-    """Return the rates that limit the link. A rate is None if it is unset or unknown, or if `sending` (for the
-    leader's) or `receiving` (for the follower's) is false.
+    """Return the rates that limit the link. A rate is None if it is unset or unknown. The leader's rate is also None if
+    `sending` is false, and the follower's rate if `receiving` is false.
     """
     unset = BrokerRates()
     leader = rates.get(link.leader, unset).leader if sending and link.leader is not None else None

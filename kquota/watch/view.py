@@ -44,8 +44,8 @@ class DestinationView:
     throughput: float | None
     """The bytes that arrive per second, measured over about one quota window."""
     throttle: int | None
-    """The follower rate of the broker. Also None if the rate is unset, or if no unfinished copy is in a follower
-    list.
+    """The follower rate of the broker. Also None if the rate is unset, or if no unfinished copy is in the followers'
+    throttled replica list.
     """
     throttled: bool | None
     """True if the follower rate limits unfinished copies. None if the rate is unknown."""

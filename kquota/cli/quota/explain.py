@@ -25,8 +25,8 @@ from kquota.quota_keys import Model
 
 
 def _key(answer: KeyAnswer, cluster: Capacity) -> JsonObject:
-    """Return the limit of one key. Unless `unlimited` is true, null for `cluster`, `burst` or `burst_seconds` means
-    unknown, or not calculated (the bursts of `request_percentage`).
+    """Return the JSON of one key. If `unlimited` is false, null for `cluster`, `burst` or `burst_seconds` means
+    unknown. The bursts of `request_percentage` are always null, because kquota does not calculate them.
     """
     won, ignored = answer.winner, cluster.ignores(answer.key)
     return {

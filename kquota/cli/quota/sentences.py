@@ -235,8 +235,8 @@ def _no_window(answer: KeyAnswer, cluster: Capacity) -> str:
 
 
 def _with_noun(value: float, nouns: str) -> str:
-    """Return a value with its noun. The last digit is rounded, because 11 x 0.7 is 7.699999999999999 in floating
-    point.
+    """Return a value with its noun. The value is rounded to 15 digits, because 11 x 0.7 is 7.699999999999999 in
+    floating point.
     """
     return f"{value:.15g} {nouns.removesuffix('s') if value == 1 else nouns}"
 

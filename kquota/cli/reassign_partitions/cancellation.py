@@ -23,9 +23,9 @@ from kquota.terms import ReplicaId, TopicPartition
 def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     """Stop the running moves of the plan, and restore the throttle unless `--preserve-throttles` is given.
 
-    A dry run only returns the moves to stop. Otherwise, the exit code is as for `cancelled`. Raises Invalid for an
-    invalid plan or timeout. Without `--force`, raises Refused if too few replicas would stay in sync. Raises Busy if
-    another kquota holds the lock. Also raises the errors of `cancel`.
+    A dry run only returns the moves to stop. The exit code is as for `cancelled`, or for a dry run as for
+    `would_cancel`. Raises Invalid for an invalid plan or timeout. Without `--force`, raises Refused if too few replicas
+    would stay in sync. Raises Busy if another kquota holds the lock. Also raises the errors of `cancel`.
     """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")

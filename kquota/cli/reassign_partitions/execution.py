@@ -30,9 +30,9 @@ from kquota.terms import ReplicaId, TopicPartition
 def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> Executed | WouldExecute:
     """Start the moves of `plan`, by default the plan of the options. A dry run only returns the changes.
 
-    The exit code is that of `log_dirs_code`, and 0 for a dry run. Raises Invalid for invalid
-    options or an invalid plan, and Refused if a check of the plan fails. Raises Busy if another kquota holds the lock.
-    Also raises the errors of `carry_out`.
+    The exit code is that of `log_dirs_code`, and 0 for a dry run. Raises Invalid for invalid options or an invalid
+    plan, and Refused if a check of the plan fails. Raises Busy if another kquota holds the lock. Also raises the errors
+    of `carry_out`.
     """
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan or plan_option.plan(at, options)

@@ -19,7 +19,7 @@ from kquota.terms import TopicPartition
 
 
 def _moves(running: Mapping[TopicPartition, PartitionReplicas]) -> list[JsonObject]:
-    """`replicas` has the old and the new replicas together, as in Kafka."""
+    """Return the JSON of the moves. `replicas` has the old and the new replicas together, as in Kafka."""
     return [
         {**plain(name), "replicas": now.replicas, "adding": now.adding, "removing": now.removing}
         for name, now in running.items()

@@ -173,7 +173,9 @@ def _ended(run: Run) -> str:
 def _of_moving(
     found: Verification, count: str, plan: Path | None, *, again: str, undoing: bool, preserved: bool
 ) -> Iterator[str]:
-    """`count` is the result of `in_place`. The other parameters are those of `of_verification`."""
+    """Yield the line about moves that are still running, and a line about a paused run. `count` is the result of
+    `in_place`. The other parameters are those of `of_verification`.
+    """
     back = "it then restores the throttle"
     if found.run is not None and not found.run.taken:
         back = "it then ends the run"

@@ -81,8 +81,8 @@ def share(options: ShareOptions) -> RecordShared:
 
 
 def _condition(found: Condition | None) -> JsonObject | None:
-    """`writer` and the values after it are null if the record cannot be used. `writer` is also null if no command is
-    writing.
+    """Return the JSON of a record, or None without a record. `writer` and the values after it are null if the record
+    cannot be used. `writer` is also null if no command is writing.
     """
     if found is None:
         return None

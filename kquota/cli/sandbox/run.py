@@ -31,7 +31,7 @@ def _sandbox(found: Sandbox) -> JsonObject:
 
 
 def _servers(found: Sandbox) -> Iterator[JsonObject]:
-    """`pid` is null if the server is not running."""
+    """Yield the JSON of each server. `pid` is null if the server is not running."""
     if (keeper := found.keeper) is not None:
         yield {"server": "zookeeper", "port": found.zookeeper_port, "pid": keeper.pid, "log": str(keeper.log)}
     for broker in found.brokers:

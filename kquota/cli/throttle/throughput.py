@@ -41,8 +41,9 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
-    """Yield a warning about brokers with unknown throttle rates, except for those in `cleared`, one if it is unknown
-    which brokers are dead, and one about topics with unknown throttled replica lists. Unknown does not mean unset.
+    """Yield a warning for each of these problems: brokers with unknown throttle rates (except for brokers in
+    `cleared`), dead brokers that are unknown, and topics with unknown throttled replica lists. Unknown does not mean
+    unset.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
         its, it_is, them = ("its", "it is", "it") if len(brokers) == 1 else ("their", "they are", "them")

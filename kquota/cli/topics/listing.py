@@ -63,8 +63,8 @@ class DescribedTopic(NamedTuple):
 
 
 def _partition(p: Partition) -> JsonObject:
-    """`elr` and `last_known_elr` are null unless every broker runs Kafka 4.0 or newer, because older brokers do not
-    report them.
+    """Return the JSON of one partition. `elr` and `last_known_elr` are null if a broker is older than Kafka 4.0,
+    because older brokers do not report them.
     """
     return {
         "partition": p.number,
@@ -166,7 +166,9 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Unless --if-exists is given, raises Refused for an unknown --topic-id. Kafka's tool shows all topics instead."""
+    """Return the topic with the id in --topic-id, or all topics without this option. Unless --if-exists is given,
+    raises Refused for an unknown id. Kafka's tool shows all topics instead.
+    """
     if options.topic_id is None:
         return found
     chosen = [topic for topic in found if topic.id == options.topic_id]

@@ -78,7 +78,7 @@ def _would(one: Mutation, asked: str) -> str:
 
 
 def _topics(outcomes: Sequence[TopicOutcome], unchanged: Sequence[str], *, valid: bool = False) -> list[JsonObject]:
-    """`valid` is True if the controller only validated the request."""
+    """Return the JSON of the topics. `valid` is True if the controller only validated the request."""
     already: list[JsonObject] = [{"topic": name, "result": Fate.ALREADY} for name in unchanged]
     return already + [
         {
@@ -149,8 +149,8 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
 
 
 def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> str:
-    """Without this option, kquota refuses the repeated command because of the topics that this command created or
-    deleted.
+    """Return the words for the option that the repeated command needs, or an empty text if it needs none. Without this
+    option, kquota would refuse the topics that this command has already created or deleted.
     """
     if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
         return ""

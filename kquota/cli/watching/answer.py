@@ -220,8 +220,9 @@ def answer(
 
 
 def _named(symptom: object, plan: str | None, going: Sequence[str | None]) -> MoveNamed:
-    """`going` has the run of each move that has not ended, or None for moves without a run. A symptom without the field
-    `run` belongs to one of these moves, so its run is known only if there is exactly one.
+    """Return the move of a symptom, for suggested commands. `going` has the run of each move that has not ended, or
+    None for moves without a run. A symptom without the field `run` belongs to one of these moves, so its run is known
+    only if there is exactly one such move.
     """
     only = going[0] if len(going) == 1 else None
     return MoveNamed(run=getattr(symptom, "run", only), plan=plan)

@@ -216,7 +216,9 @@ def _starved(symptom: StarvedCopies) -> str:
 
 
 def _raise_rate(symptom: StarvedCopies, named: MoveNamed) -> str:
-    """Without a run, the command only shows the throttles, because another run may hold the rate."""
+    """Return the next step for starved copies. Without a run, the command only shows the throttles, because another run
+    may hold the rate.
+    """
     if named.run is None:
         return f"Raise the rate. See the throttles: {suggested('throttle show')}"
     enough = max(symptom.rate, symptom.followers + symptom.written) * 2

@@ -30,8 +30,8 @@ PredictedLimit: TypeAlias = tuple[ProposedLimit, ThrottledTime | None]
 
 def _client(predicted: PredictedLimit) -> JsonObject:
     """Return the JSON of one client and key. `broker` is the broker with the highest percentile of the use, and `used`
-    is this percentile. The seconds are totals of the measured period, and `longest_seconds` is the longest time of
-    throttling without a break. `throttle_seconds` and `longest_seconds` are null without a prediction.
+    is this percentile. `longest_seconds` is the longest time of throttling without a break. All other seconds are
+    totals of the measured period. `throttle_seconds` and `longest_seconds` are null without a prediction.
     """
     one, waits = predicted
     use = one.use

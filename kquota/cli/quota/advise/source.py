@@ -50,8 +50,8 @@ class UseSource:
     prometheus: str
     """The address of a Prometheus server, or "" for another source."""
     window: timedelta
-    """The time before the newest reading in which readings count. Snapshots count from the start of the first day of
-    this window.
+    """The length of the window that ends with the newest reading. Only readings in this window count. Snapshots count
+    from the start of the first day of the window.
     """
     step: timedelta
     """The time between two readings from Prometheus."""
@@ -146,8 +146,9 @@ def prometheus(given: AdviseOptions) -> str:
 
 
 def trace_keys(trace: TraceFiles, given: Sequence[str] | None) -> list[str]:
-    """Return the quota keys to use with a trace: `given`, or without it the default keys, except `consumer_byte_rate`
-    and keys for which the trace has no column. JSON lines have no header, so no column counts as missing.
+    """Return the quota keys to use with a trace: the `given` keys, or else the default keys. The result leaves out the
+    default key `consumer_byte_rate`, and default keys for which the trace has no column. JSON lines have no header, so
+    no column counts as missing.
 
     The column `bytes` counts for producers, unless `given` has `consumer_byte_rate`.
 

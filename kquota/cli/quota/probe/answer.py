@@ -65,7 +65,9 @@ def _probe(probed: ExplainedLoad) -> JsonObject:
 
 
 def _reading(load: Load, reading: Reading) -> JsonObject:
-    """`broker` is null for the controller. Rates are per second, and `difference` is a fraction of `expected`."""
+    """Return the JSON of one reading. `broker` is null for the controller. Rates are per second, and `difference` is a
+    fraction of `expected`.
+    """
     expected, throttles = _expected(load), reading.throttles
     return {
         "broker": reading.broker,
@@ -151,7 +153,7 @@ class Probed(Answer):
     readings: Sequence[JsonObject]
     """The JSON of `measured`."""
     measured: Sequence[Reading] = hidden()
-    """The load that each broker, or the controller, accepted."""
+    """The throughput of the client on each broker, or on the controller."""
 
     def text(self) -> Iterator[str]:
         load, explained = self.probe

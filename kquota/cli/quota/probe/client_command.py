@@ -178,7 +178,7 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
 
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the client in a new process group, which always ends with the block."""
+    """Start the client in a new process group, and stop this group at the end of the block."""
     process = None
     try:
         with deferred():  # because an interrupt while the client starts would leave it running

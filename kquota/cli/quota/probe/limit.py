@@ -18,8 +18,8 @@ from kquota.terms import CONTROLLER_MUTATION_RATE
 
 
 def _held(one: Held) -> JsonObject:
-    """Return the JSON of one size of topics. Rates are in mutations per second. `rate` is null if the controller
-    sustained no rate. `stopped_at` and `why` are null if it sustained every rate.
+    """Return the JSON of the result for one number of partitions per topic. Rates are in mutations per second. `rate`
+    is null if the controller sustained no rate. `stopped_at` and `why` are null if it sustained every rate.
     """
     return {
         "partitions_per_topic": one.size,

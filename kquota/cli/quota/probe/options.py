@@ -28,7 +28,7 @@ _LOADS: Final[Mapping[str, Kind | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """The parsed options."""
+    """The parsed options that describe the load."""
 
     kind: Kind | None
     """None for --find-limit, --client-command and --clean-up."""

@@ -33,8 +33,9 @@ _MILLISECONDS: Final = rounded(1)
 
 
 def _client(usage: Usage) -> JsonObject:
-    """`limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket. `share` is the use as a
-    fraction of the limit, or null without a limit above 0. Values that a broker does not report are null.
+    """Return the JSON of one bucket. `limit`, `level`, `entity` and `shared_by` are null if no quota limits the bucket.
+    `share` is the use as a fraction of the limit, or null without a limit above 0. Values that a broker does not report
+    are null.
     """
     bucket = usage.bucket
     return {
@@ -262,7 +263,7 @@ def _of_another(others: Sequence[world.BrokerMetrics], source: MetricsSource) ->
 
 def _missing(live: Set[str], read: Sequence[str], failed: int) -> str | None:
     """Return as text the live brokers without metrics, or None if there may be none. Each exporter that failed, or does
-    not report the id of its broker, can be the exporter of any of them.
+    not report the id of its broker, can belong to any broker without metrics.
     """
     absent = sorted(live - set(read), key=int)
     unnamed = failed + sum(not name.isdecimal() for name in read)

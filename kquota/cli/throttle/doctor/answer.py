@@ -173,7 +173,7 @@ def examination(
 
 
 def _finding(one: Finding, first: Mapping[Setting, Mapping[str, datetime]]) -> JsonObject:
-    """`first_seen` is null if it is unknown, or if `--fix` cannot remove the value."""
+    """Return the JSON of one finding. `first_seen` is null if it is unknown, or if `--fix` cannot remove the value."""
     return {
         "rule": one.rule,
         "where": one.where,

@@ -276,7 +276,7 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
 
 def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptions, *, over_zookeeper: bool) -> Run:
     """Return `found`, or raise Refused if it is None. Over ZooKeeper, the message does not suggest `--execute`, because
-    it cannot take over a move without a record there.
+    `--execute` then cannot take over a move without a record.
     """
     if found is not None:
         return found

@@ -63,7 +63,7 @@ class BrokerShown(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesShown(Part):
-    """Entries of one list. Each of `runs` set all of them. `runs` is empty if no recorded run set them."""
+    """The entries of one list that the same runs set. `runs` is empty for entries that no recorded run set."""
 
     runs: tuple[str, ...]
     entries: tuple[str, ...]
