@@ -59,7 +59,7 @@ def _container(depth: int) -> str:
 
 _CONTAINER: Final = re.compile(_container(_DEPTH), re.DOTALL)
 _ITEMS: Final = re.compile(rf'(?:(?:{_container(_DEPTH)}|{_STRING}|[^"\[\]{{}},]++){_BLANK},{_BLANK})*+', re.DOTALL)
-"""Items of a list, each with the comma after it."""
+"""Matches items of a list, each with the comma after it."""
 _BLANKS: Final = re.compile(_BLANK)
 
 

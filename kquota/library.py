@@ -170,7 +170,7 @@ class Logins:
 
     @contextmanager
     def throttle_proxy(self, record: BehaviorRecord) -> Iterator[str]:
-        """Run a proxy to a live broker, which records in `record` how a client reacts to throttle times. Yields the
+        """Run a proxy to a live broker. The proxy records in `record` how a client reacts to throttle times. Yields the
         host:port of the proxy.
 
         Raises the errors of `wire`.

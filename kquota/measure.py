@@ -231,7 +231,7 @@ def rate_in_full(rate: int) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """Format a time for people: seconds below two minutes, then minutes, hours and days.
+    """Format a time for people: in seconds below two minutes, otherwise in two units, for example hours and minutes.
 
     >>> human_duration(3_725)
     '1 h 02 min'

@@ -28,8 +28,9 @@ def shortest(waves: int) -> float:
 def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcement = AS_SHIPPED) -> ByteRate | None:
     """Return the smallest throttle under which `works`, one after the other, are expected to take at most `seconds`.
 
-    The result may be too large by one part in ten thousand. It is 1 B/s without copies, and None if a rate is unknown.
-    Raises Refused if no throttle is enough, because the start and the end of the waves alone take `seconds` or longer.
+    The result may be too large by one part in ten thousand. It is 1 B/s without copies, and None if a write rate is
+    unknown. Raises Refused if no throttle is enough, because the start and the end of the waves alone take `seconds` or
+    longer.
     """
     waves = [work for work in works if work.links]
     if not waves:
@@ -70,7 +71,8 @@ def throttle_within(works: Iterable[Work], seconds: float, enforcement: Enforcem
 
 def _smallest(late: Callable[[int], bool], low: int, most: int = 1, fine: int = sys.maxsize) -> int | None:
     """Return the smallest number above `low` for which `late` is False. The result may be too large by one part in
-    `fine`. `late` must be True for all smaller numbers.
+    `fine`. It is None if `late` is True even for `LONG_MAX`. With larger numbers, `late` must change from True to False
+    only once.
     """
     while late(most):
         if most == LONG_MAX:

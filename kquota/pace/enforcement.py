@@ -47,11 +47,12 @@ class Enforcement:
     of_brokers: bool = False
     """True if brokers reported the settings. Otherwise, the settings are Kafka's defaults."""
     at_once: float = 1.0
-    """The size of the first burst, in seconds of the throttle rate. Without throttled traffic before the move, it is a
-    second, because Kafka counts the first sample as a full second.
+    """The size of the first burst, in seconds of the throttle rate. Without throttled traffic before the move, it is 1,
+    because Kafka counts the first sample as a full second.
     """
     throttled: bool = False
-    """True if a broker already has a replication throttle. Up to a whole window of unused quota then passes at once."""
+    """True if a broker already has a replication throttle. Up to a whole window of unused quota can then pass at once.
+    """
 
     @property
     def window(self) -> float:

@@ -65,7 +65,7 @@ def run(streams: Sequence[Stream], capacity: Mapping[Port, float], at_once: Mapp
 def _flow(
     left: dict[int, float], streams: Sequence[Stream], capacity: Mapping[Port, float], until: float = math.inf
 ) -> dict[int, float]:
-    """Return the end of each stream that ends by `until`. `left` then has the remaining amounts of all other streams."""
+    """Return the end of each stream that ends by `until`. `left` keeps the remaining amounts of all other streams."""
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)

@@ -32,9 +32,9 @@ FASTER: Final = 1.1
 LATE_FACTOR: Final = 1.5
 LEAST_LATE_SECONDS: Final = 22.0
 """A commit is late if the time since the previous commit is more than `LEAST_LATE_SECONDS` and more than `LATE_FACTOR`
-times the time between the two previous commits. If the last reading is more than `READ_SECONDS` ago,
-`LEAST_LATE_SECONDS` becomes longer in proportion. The group has then paused and catches up, so its lag is not compared
-with the lag from before the pause.
+times the time between the two previous commits. The group has then paused and catches up, so its lag is not compared
+with the lag from before the pause. If the last reading is more than `READ_SECONDS` ago, `LEAST_LATE_SECONDS` becomes
+longer in proportion.
 """
 
 
@@ -69,8 +69,8 @@ class GrowingLag:
 
 
 class _Commit(NamedTuple):
-    """A commit that a reading has found. The lag at the commit was from `least` to `most`, and `end` is from the
-    reading.
+    """A commit that a reading has found. The lag at the commit was from `least` to `most`. `end` is the end of the
+    partition in this reading.
     """
 
     at: float
@@ -136,7 +136,9 @@ class _Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLags:
-    """The commits of consumer groups since the last decrease of the throttle, and the rates with which they kept up."""
+    """The commits of consumer groups since the last decrease of the throttle, and the rates with which the groups kept
+    up.
+    """
 
     at: float | None = None
     """The time of the last reading since this decrease, in seconds of a monotonic clock. None without such a reading.

@@ -54,8 +54,8 @@ class LogDirPace:
 
     @property
     def feasible(self) -> bool | None:
-        """False if the replicas grow at least as fast as they are copied. None if the write rate is unknown, even
-        without a throttle.
+        """False if the replicas grow at least as fast as they are copied, otherwise True. None if the write rate is
+        unknown, even without a throttle.
         """
         if self.work.writes is None:
             return None

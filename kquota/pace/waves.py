@@ -95,7 +95,9 @@ class Waves:
 
     @property
     def followed(self) -> bool | None:
-        """None if any wave has no expected time. Otherwise, False if the time of any wave is only a lower bound."""
+        """True if the links of every wave were simulated, and False if the time of any wave is only a lower bound. None
+        if any wave has no expected time.
+        """
         found = {pace.followed for _, pace in self.each}
         return None if None in found else all(found)
 

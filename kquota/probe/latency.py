@@ -37,8 +37,8 @@ def measuring(
 ) -> Iterator[LatencyProbe]:
     """Create a scratch topic, open a client that writes to it, and remove the topic at the end, even after an error.
 
-    Leftover topics of older probes are removed first. `removing` is called before the removal at the end if the
-    measurement ended early. `left` is called with the error if this removal fails.
+    Leftover topics of older probes are removed first. `removing` is called before the removal at the end if an error or
+    an interrupt has ended the measurement. `left` is called with the error if this removal fails.
 
     Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
     Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises Incomplete if a leftover

@@ -31,6 +31,7 @@ class BucketStatistics:
     broker: str
     """The broker with the highest `percentile`."""
     percentile: float
+    """The requested percentile of the use."""
     most: float
     """The maximum use."""
     seconds: int

@@ -25,7 +25,9 @@ _MOST_VALUES: Final = 100_000
 SPLIT: Final = (
     "Split it. If it has `owns`, give each part an `owns` that covers none of the entities of the other parts"
 )
-"""The next step for a document that is too large. Otherwise, `apply --prune` of a part removes the other parts."""
+"""The next step for a document that is too large. If the `owns` of one part covered entities of another part, `apply
+--prune` of the first part would remove their limits.
+"""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")

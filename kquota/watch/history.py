@@ -60,7 +60,9 @@ class WatchSample:
     used: Mapping[LinkEnd, float] = field(default_factory=dict)
     """The bytes that arrived on the links that each end limits."""
     unfinished: Mapping[WatchedLink, float] = field(default_factory=dict)
-    """The sum of the seconds for which each copy of a link was unfinished."""
+    """For each link, the seconds for which its copies were unfinished, added up over the copies. Only time between
+    readings with known missing bytes counts.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class WatchHistory:
     first_ends: Mapping[int, float] = field(default_factory=dict)
     """The expected end of each move, or else its end as first predicted."""
     futures: Mapping[ReplicaId, tuple[int, float]] = field(default_factory=dict)
-    """The size of each copy between log dirs, and when it was first seen with this size."""
+    """The size of each copy between log dirs, and the time at which the copy was first seen with this size."""
     alone: Mapping[int, float] = field(default_factory=dict)
     """The time at which a move was first seen with only one partition left."""
     caught: Mapping[ReplicaId, float] = field(default_factory=dict)
@@ -310,7 +312,9 @@ class _Totals:
 def _sum_replica_lag(
     found: Iterable[CopyReading], behind: Iterable[ReplicaId], reading: WatchReading
 ) -> dict[BrokerId, int | None]:
-    """Return KIP-73's SumReplicaLag of each broker, or None if it is unknown. In-sync replicas count as 0."""
+    """Return KIP-73's SumReplicaLag of each broker, or None if it is unknown. In-sync replicas count as 0. The result
+    is empty over ZooKeeper.
+    """
     if reading.logs is None:
         return {}
     end = reading.logs.end

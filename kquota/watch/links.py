@@ -77,7 +77,7 @@ class Flowing:
 
 
 def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[WatchedLink, LinkState]:
-    """Return the links of all copies."""
+    """Return the links of all copies, with their states."""
     by_link: defaultdict[tuple[int, BrokerId | None, BrokerId], list[CopyReading]] = defaultdict(list)
     for copy in found:
         by_link[copy.move, copy.leader, copy.replica[1]].append(copy)

@@ -264,8 +264,8 @@ def _throughput(history: WatchHistory, links: Iterable[WatchedLink]) -> float | 
 
 
 def _slowest(history: WatchHistory) -> Mapping[Lane, SlowestCopy]:
-    """Return the running copy of each lane that ends last at its pace since the oldest anchor that shows it as
-    submitted. A copy without progress is the slowest.
+    """Return the running copy of each lane that is expected to end last. Its pace is measured since the oldest anchor
+    that shows the copy as submitted. A copy without progress counts as the slowest.
     """
     worst: dict[Lane, tuple[float, int, CopyReading]] = {}
     for copy in history.copies:

@@ -143,7 +143,7 @@ def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
 
 
 def _write(cluster: QuotaCluster, found: Difference, next_step: str) -> Mapping[Entity | Resource, str]:
-    """Return the reason for each entity that was not changed or may not have been changed."""
+    """Write the changes. Return the reason for each entity that was not changed or may not have been changed."""
     count = len(found.replacements)
     with sending(count, next_step) as sent:
         seconds = SEEN_SECONDS + count * _SECONDS_PER_ENTITY

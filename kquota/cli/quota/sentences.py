@@ -23,7 +23,7 @@ _INDENT: Final = " " * 11
 
 
 def whom(client: Client) -> str:
-    """Return the client as text."""
+    """Return the client as text. None for its user or client-id means any name that has no quota of its own."""
     user = "any user that no quota names" if client.user is None else f"user {client.user!r}"
     if client.client_id is None:
         return f"{user}, any client-id that no quota names"

@@ -166,8 +166,8 @@ def ran(command: Sequence[str], seconds: float) -> int | None:
     """Run the client until it ends, but for at most `seconds`. Return its exit code, or None if kquota stopped it.
 
     The output of the client goes to stderr. At the end, kquota also stops the processes that the client started. Raises
-    Invalid if the client cannot be started, and Refused if it runs as another user and does not end in time. If kquota
-    is interrupted while such a client runs, it prints this error, and the interrupt is raised.
+    Invalid if the client cannot be started, and Refused if it runs as another user and does not end in time. If an
+    interrupt ends the run of such a client, kquota only prints the error, and raises the interrupt again.
     """
     with _started(command) as process:
         try:
