@@ -38,7 +38,7 @@ class MoveTime:
 
     @property
     def log_size_per_broker(self) -> float:
-        """TotalLogSizePerBroker: the mean over the brokers, in bytes."""
+        """TotalLogSizePerBroker: the mean log size of a broker, in bytes. It is 0 without brokers."""
         return self.total_log_size / self.brokers if self.brokers else 0.0
 
     @property

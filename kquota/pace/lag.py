@@ -1,8 +1,8 @@
 """Consumer groups whose lag grows: a signal that copies take disk or network time from consumers.
 
 A group commits its offsets only now and then, so its lag grows until the next commit even if the group keeps up. The
-lag at a commit is known only within bounds. Only growth that these bounds prove counts, and only if the group has kept
-up with as many records before.
+lag at a commit is known only within bounds, so only growth that these bounds prove counts. The group must also have
+kept up before, with about as many records per second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ found after about two minutes, because the bounds of its lag become less importa
 LEAST_RECORDS: Final = 100
 """Growth by fewer records does not count."""
 FASTER: Final = 1.1
-"""Growth does not count if records arrive at more than this multiple of the rate with which the group has kept up."""
+"""Growth does not count if records arrive at more than this multiple of the rate at which the group has kept up."""
 LATE_FACTOR: Final = 1.5
 LEAST_LATE_SECONDS: Final = 22.0
 """A commit is late if the time since the previous commit is more than `LEAST_LATE_SECONDS` and more than `LATE_FACTOR`
@@ -126,8 +126,8 @@ class _Course(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """The highest rate, in records per second, with which a group has kept up. If `certain` is False, kquota only
-    assumes that the group has kept up, because the throttle was the lowest one.
+    """The highest rate, in records per second, at which a group has kept up. If `certain` is False, kquota only assumes
+    that the group has kept up, because the throttle was the lowest one.
     """
 
     rate: float = 0.0
@@ -136,7 +136,7 @@ class _Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLags:
-    """The commits of consumer groups since the last decrease of the throttle, and the rates with which the groups kept
+    """The commits of consumer groups since the last decrease of the throttle, and the rates at which the groups kept
     up.
     """
 
@@ -146,7 +146,7 @@ class GroupLags:
     partitions: Mapping[str, _GroupPartitions] = field(default_factory=dict)
     """The partitions of each group, with their commits."""
     kept: Mapping[str, _Kept] = field(default_factory=dict)
-    """The highest rate with which each group has kept up."""
+    """The highest rate at which each group has kept up."""
 
     def forgotten(self) -> GroupLags:
         """Return the state after a decrease of the throttle, without the commits, which do not show its effect."""

@@ -121,7 +121,7 @@ class Split:
     waves: int | None = None
     """The maximum number of waves."""
     in_flight: int | None = None
-    """The maximum bytes of one wave. A single partition can exceed it."""
+    """The maximum bytes of one wave. Only a wave with a single partition can exceed it."""
 
     def starts(self, copied: Sequence[int]) -> list[int]:
         """Return the index at which each wave begins. `copied` has the bytes to copy for each partition."""

@@ -103,8 +103,8 @@ def by_level(quotas: QuotasByEntity) -> QuotasByLevel:
 
 def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[int, Entity, float] | None:
     """Return the level, entity and limit of the quota that limits the bucket of this client and key, or None if no
-    quota does. `by` is the identity that has the bucket. For 100,000 clients, use this function, because `rungs` would
-    be too slow.
+    quota does. `by` is the identity that has the bucket. Unlike `rungs`, this function is fast enough for 100,000
+    clients.
     """
     for level in _LEVELS_OF[by]:
         if (those := quotas.get(level)) is None:

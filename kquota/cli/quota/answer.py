@@ -103,7 +103,7 @@ def reviewed(found: Difference) -> Reviewed:
 
 
 def hash_line(change: str) -> str:
-    """Return the line with the hash of a change."""
+    """Return the line from which an operator copies the hash for --change."""
     return f"change: {change}"
 
 

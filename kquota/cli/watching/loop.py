@@ -34,8 +34,8 @@ def readings(
     so only the last answer is yielded.
 
     `look` reads the cluster, and raises Unreachable if the cluster does not answer. With `once`, there is one reading,
-    and this error is raised. Without `once`, readings begin at least `interval` seconds apart, until the moves have
-    ended, and the error causes only a warning. `wait` waits between two readings, by default with `clock`.
+    which can raise this error. Without `once`, the error causes only a warning, and readings begin at least `interval`
+    seconds apart until the moves have ended. `wait` waits between two readings, by default with `clock`.
 
     `plan` is the plan's file for suggested commands. `unseen` are notes for an answer without a move. `unknown` means
     that some runs cannot be read. `restores` means that the command itself restores leftover throttles and ends open
