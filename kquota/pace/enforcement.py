@@ -19,8 +19,8 @@ QUICK_SECONDS: Final = 0.3
 joining the ISR.
 """
 START_SECONDS: Final = 1.5
-"""The seconds that a delayed move takes in addition to its copying and to `TURNOVER_SECONDS`: the start, the pause
-after the bytes that the throttle does not delay, the last fetch, and joining the ISR.
+"""The seconds that a delayed move takes in addition to its copying and to `TURNOVER_SECONDS`. They are for the start,
+the pause after the bytes that the throttle does not delay, the last fetch, and joining the ISR.
 """
 TURNOVER_SECONDS: Final = 1.6
 """A move loses up to this many seconds while the second quota window replaces the first, because the first one began

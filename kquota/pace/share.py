@@ -67,15 +67,15 @@ class Share:
         """The rate that the throttle must exceed so that the copies of this side catch up, in bytes per second. None if
         a rate is unknown.
 
-        It is `keep_up` + `writes`. A copy that has caught up is in sync and keeps using its write rate, so the last
-        copy gets `throttle` - `keep_up` - (the write rates of all other copies). This must exceed the last copy's own
-        write rate.
+        It is `keep_up` + `writes`. A copy that has caught up is in sync and keeps using its write rate. The last copy
+        therefore gets `throttle` - `keep_up` - (the write rates of all other copies). This must exceed the last copy's
+        own write rate.
         """
         return None if self.keep_up is None or self.writes is None else self.keep_up + self.writes
 
     @property
     def finishes(self) -> bool | None:
-        """True if the copies of this side catch up, because `throttle` exceeds `needed`. None if a rate is unknown."""
+        """True if `throttle` exceeds `needed`, so that the copies of this side catch up. None if a rate is unknown."""
         return None if self.needed is None else self.throttle > self.needed
 
     @property

@@ -202,7 +202,7 @@ def bounded(load: Load) -> Load:
             Parameter("most_bytes"),
         )
     if load.kind is Kind.CREATE_TOPICS and (made := _mutations(load)) > MOST_MUTATIONS:
-        # Infinite for a quota near the largest double.
+        # The number is infinite for a quota near the largest double.
         amount = f"{math.ceil(made):,}" if math.isfinite(made) else "too many"
         raise Refused(
             f"the probe would request {amount} mutations (a full bucket, then the quota's"

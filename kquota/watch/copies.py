@@ -98,10 +98,9 @@ class PlannedCopies:
         for topics that have changed.
 
         `known` has the destinations of partitions that were seen to move, because a partition that is not moving does
-        not show them. A copy is left out if its partition was deleted. It is also left out if the partition was
-        submitted, but is not moving and has no replica on the destination: the move was cancelled, or the topic was
-        created again. If it is unknown which partitions were submitted, those that were seen to move count as
-        submitted.
+        not show them. A copy is left out if its partition was deleted. It is also left out if its move was cancelled or
+        the topic was created again: the partition was submitted, but is not moving and has no replica on the
+        destination. If it is unknown which partitions were submitted, those that were seen to move count as submitted.
         """
         parts = (
             self.parts

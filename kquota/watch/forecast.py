@@ -86,7 +86,7 @@ class _Flow:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Partition:
-    """A partition, with those of its copies that have known bytes and a known pace and have not ended.
+    """A partition and some of its copies: those with known bytes and a known pace that have not ended.
 
     `size` is the number of bytes that count against the limit on the bytes in flight, or infinity if it is unknown.
     """

@@ -106,7 +106,7 @@ class WatchHistory:
     not_begun: Mapping[TopicPartition, float] = field(default_factory=dict)
     """The time of the first reading that showed the move of a partition as not begun by the controller."""
     flowing: Flowing
-    """The links of the running copies, or between two waves those of the last wave."""
+    """The links of the running copies. Between two waves, the links of the last wave."""
 
     @property
     def now(self) -> WatchSample:
@@ -191,8 +191,8 @@ def window(history: WatchHistory, seconds: float) -> WatchSample | None:
 
 @dataclass(slots=True)
 class _LinkGrowth:
-    """The bytes that arrived on a link and that were written to its copies since the last reading, and the number of
-    copies whose missing bytes are known in both readings.
+    """The growth of one link since the last reading: the bytes that arrived, and the bytes that were written to its
+    copies. `unfinished` is the number of copies whose missing bytes are known in both readings.
     """
 
     arrived: float = 0.0

@@ -99,7 +99,7 @@ class ThrottleReading:
     leaders: frozenset[ReplicaId] = frozenset()
     """The replicas in the leaders' throttled replica lists. `*` means all replicas of its topic."""
     followers: frozenset[ReplicaId] = frozenset()
-    """The replicas in the followers' lists, in the same way."""
+    """The replicas in the followers' throttled replica lists, with the same meaning of `*`."""
     log_dir_rates: Mapping[BrokerId, int] = field(default_factory=dict)
     """The known rates of brokers that copy between their log dirs, in bytes per second."""
 

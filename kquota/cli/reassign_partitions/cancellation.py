@@ -112,7 +112,7 @@ def cancelled(done: Cancellation, notes: tuple[str, ...]) -> Cancelled:
     """Return the answer. The exit code is 1 if a broker refused to stop a move between log dirs. Otherwise, it is 8 if
     such a move has not stopped yet, or if a throttle is unknown or not restored yet. If nothing is left to do, it is 0.
 
-    Replicas that are not those of the plan are not a failure, because `--cancel` undoes moves.
+    Other replicas than those of the plan are not a failure, because `--cancel` undoes moves.
     """
     found = done.verification
     left = found.pending or found.unknown or found.unread

@@ -118,8 +118,8 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
     """Return the answer.
 
     The exit code is 1 if replicas are not those of the plan, or if no move is running and a move of the run never
-    started. Otherwise, it is 8 if moves are running (for `--clear-all`, anywhere in the cluster), if a throttle is not
-    restored yet, or if a throttle or the dead brokers are unknown. If nothing is left to do, it is 0.
+    started. Otherwise, it is 8 if moves are running (for `--clear-all`, anywhere in the cluster), or if a throttle is
+    not restored yet. It is also 8 if a throttle or the dead brokers are unknown. If nothing is left to do, it is 0.
     """
     left = found.pending or found.unknown or found.unread != () or found.too_early
     code = NOT_YET if left or found.verdict is Progress.IN_PROGRESS else DONE

@@ -39,7 +39,7 @@ def must_exist(
 def must_be_known(
     brokers: Collection[BrokerId], known: Collection[BrokerId], option: str, *, writes: bool = True
 ) -> None:
-    """Raise Refused for a broker that is not in `known`. The message tells the operator to correct `option`.
+    """Raise Refused for a broker that is not in `known`. The message names `option` as the option to correct.
 
     `writes` is as in `must_exist`.
     """

@@ -222,8 +222,8 @@ def _read(reader: world.UsageReader, quotas: Principals, options: TopOptions, so
 def _of_this_cluster(
     found: Iterable[world.BrokerMetrics], live: Set[str]
 ) -> tuple[list[world.BrokerMetrics], list[world.BrokerMetrics]]:
-    """Return the metrics of this cluster, and those of brokers that are not live in this cluster. A node that is not a
-    live broker and counts no bytes is listed with this cluster, because it may be a dedicated KRaft controller.
+    """Return the metrics of this cluster, and the metrics of brokers that are not live in this cluster. A node that is
+    not a live broker and counts no bytes is listed with this cluster, because it may be a dedicated KRaft controller.
     """
     ours: list[world.BrokerMetrics] = []
     others: list[world.BrokerMetrics] = []

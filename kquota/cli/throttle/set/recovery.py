@@ -33,7 +33,7 @@ _EVERY_SECONDS: Final = 2.0
 
 def recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate) -> Generator[Recovering]:
     """Throttle the replicas that are out of sync, and stop throttling each replica that is in sync again. Yield an
-    answer for each check. The checks end when no replica is out of sync, or with `--once` after the first one.
+    answer for each check. The checks end when no replica is out of sync, or with `--once` after the first check.
 
     If a later check fails with Busy or Unreachable, kquota prints the error and checks again. After an interrupt,
     kquota prints how to continue and how to restore the previous values.
