@@ -107,8 +107,8 @@ class PastMoves:
         return replace(self, under_way=tuple(found))
 
     def seen_ended(self, run: str, at: datetime) -> PastMoves:
-        """Return the moves with the run in `ended`. At the time `at`, a command saw that the run had completed its
-        plan.
+        """Return the moves after the run has gone from `under_way` to `ended`. At the time `at`, a command saw that the
+        run had completed its plan.
 
         The run is dropped if `at` is not after its start or is before its `seen_moving`. `ended` keeps only the newest
         `MOST_KEPT` moves.

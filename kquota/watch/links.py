@@ -32,9 +32,9 @@ class LinkState:
     """The number of copies, including those that are done."""
     done: int = 0
     copied: int | None = 0
-    """The bytes on the destination, or None if they are unknown for a copy."""
+    """The bytes on the destination, or None if they are unknown for at least one copy."""
     left: int | None = 0
-    """The missing bytes, or None if they are unknown for a copy."""
+    """The missing bytes, or None if they are unknown for at least one copy."""
     sending: bool = False
     """True if the leaders' throttled replica list has the leader of a copy that is not done."""
     receiving: bool = False
@@ -116,8 +116,8 @@ def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Co
 def flowing(
     links: Collection[WatchedLink], throttles: Mapping[WatchedLink, BrokerRates], followed: Mapping[BrokerId, float]
 ) -> Flowing:
-    """Return the rates that the throttles permit on these links. `followed` is each leader's follower traffic in bytes
-    per second, which is subtracted from the throttle rate of the leader.
+    """Return the rates that the throttles permit on these links, and the end that limits each link. `followed` is each
+    leader's follower traffic in bytes per second, which is subtracted from the throttle rate of the leader.
     """
     free = end_limits(throttles)
     for leader, rate in followed.items():

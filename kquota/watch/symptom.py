@@ -171,7 +171,7 @@ class FullDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingArrives:
-    """A move that has received no bytes for `seconds`, although no other symptom explains this."""
+    """A move that has received no bytes for `seconds`. No other symptom explains this."""
 
     run: str | None
     seconds: float
