@@ -75,8 +75,9 @@ def elect(
 ) -> None:
     """Elect leaders batch by batch. `results` is updated after each batch, so it is also correct after an error.
 
-    `partitions` is the state before the elections. After each batch and `rules.pause`, the cluster has `rules.settle`
-    seconds to become as healthy as in this state and to show the new leaders. Otherwise, no further batch is sent.
+    `partitions` is the state before the elections. After each batch except the last, and after `rules.pause`, the
+    cluster has `rules.settle` seconds to become as healthy as in this state and to show the new leaders. Otherwise, no
+    further batch is sent.
     `on_batch` receives the number of finished batches and the number of all batches. Raises Unreachable and Refused as
     the port does.
     """

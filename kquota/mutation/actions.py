@@ -24,7 +24,7 @@ _LONGEST_MS: Final = 2**31 - 1
 
 
 class Fate(enum.Enum):
-    """The result for one topic."""
+    """The kind of the result for one topic."""
 
     DONE = "done"
     ALREADY = "already so"

@@ -23,8 +23,8 @@ def name(text: str, where: str) -> str:
 
 
 def collide(topic: str) -> bool:
-    """True if the name has a period or an underscore. Such names can collide in metrics, because Kafka's metrics do not
-    distinguish the two characters. Source: Kafka's Topic.hasCollisionChars.
+    """Return True if the name has a period or an underscore. Such names can collide in metrics, because Kafka's metrics
+    do not distinguish the two characters. Source: Kafka's Topic.hasCollisionChars.
     """
     return "." in topic or "_" in topic
 

@@ -11,9 +11,7 @@ from kquota.mutation.topic import Mutation, Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why one topic or partition failed: `code` is the broker's error code, and `reason` has the error's name and
-    message.
-    """
+    """The broker's error for one topic or partition: its `code`, and as `reason` its name and message."""
 
     code: int
     reason: str
@@ -93,18 +91,18 @@ class MutationCluster(Protocol):
         ...
 
     def mutation_rate(self) -> float | None:
-        """The `controller_mutation_rate` that applies to this client, always positive and finite. None if it is not
-        set, is unknown, or has any other value, for example 0.
+        """Return the `controller_mutation_rate` that applies to this client, always positive and finite. None if it is
+        not set, is unknown, or has any other value, for example 0.
         """
         ...
 
     def mutation_burst(self) -> float:
-        """The size of a full bucket, in seconds of the mutation rate. If it is unknown, this is Kafka's default."""
+        """Return the size of a full bucket, in seconds of the mutation rate. If unknown, return Kafka's default."""
         ...
 
     def default_partitions(self) -> int:
-        """The number of partitions of a new topic that does not specify one: `num.partitions` of the brokers, or 1 if
-        it is unknown or not the same on all brokers.
+        """Return the number of partitions of a new topic that does not specify one: `num.partitions` of the brokers, or
+        1 if it is unknown or not the same on all brokers.
         """
         ...
 

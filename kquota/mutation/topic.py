@@ -12,7 +12,7 @@ Brokers = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition."""
+    """The current state of one partition of a topic."""
 
     number: int
     leader: BrokerId | None

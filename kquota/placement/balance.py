@@ -223,8 +223,8 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """True if the move of `p` brings the two brokers closer to the band in total. With `clean`, the source must
-        also not fall below the band, and the destination must not rise above it.
+        """Return True if the move of `p` brings the two brokers closer to the band in total. With `clean`, the source
+        must also not fall below the band, and the destination must not rise above it.
         """
         size, band = self.draft.sizes[p], self.band
         from_load, to_load = self.draft.bytes[source], self.draft.bytes[destination]

@@ -17,7 +17,7 @@ from kquota.terms import BrokerId, TopicPartition
 
 
 class Why(enum.StrEnum):
-    """The goal that a replica moves for."""
+    """The goal for which a replica moves."""
 
     DRAIN = "drain"
     REPLICATION_FACTOR = "replication-factor"
@@ -181,8 +181,8 @@ def ordered(draft: PlacementDraft) -> dict[int, tuple[BrokerId, ...]]:
     The preferred leader does not change as long as it keeps its replica, and a new replica takes the position of the
     old one. If the preferred leader loses its replica, the current leader comes first, so that no election is
     necessary. If the current leader also loses its replica, the broker that leads the fewest partitions comes first.
-    Among equal brokers, the planner prefers one that already has the data. In this last case, a replica that stays and
-    is out of sync comes first only if there is no other.
+    Among brokers that lead equally many, one that already has the data comes first. The planner does not choose an
+    out-of-sync replica here if there is any other.
     """
     leading = Counter(now.leader for now in draft.now if now.leader is not None)
     found: dict[int, tuple[BrokerId, ...]] = {}

@@ -124,7 +124,9 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """A rack with a replica is used again only when every rack has one, and a broker only when every broker has one."""
+    """Yield the brokers of the followers in order, without end. A rack with a replica comes again only when every rack
+    has one, and a broker with a replica only when every broker has one.
+    """
     every_rack = set(racks.values())
     taken, taken_racks = {order[leader]}, {racks[order[leader]]}
     for turn in count(shift * len(every_rack)):

@@ -49,9 +49,10 @@ class Least:
 
 
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
-    """Return the bytes that drain, replication factor and racks require, from a draft that reaches these goals.
+    """Return the bytes that drain, replication factor and racks require.
 
-    `draft` must not be balanced yet. `free` has the numbers of the partitions that the planner may change.
+    The planner must already have applied these goals to `draft`, but not the others. `free` has the numbers of the
+    partitions that the planner may change.
     """
     total = 0
     most, fewest = dict(draft.bytes), dict(draft.bytes)

@@ -77,7 +77,7 @@ class Course:
     """The value of the `Progress` that was found when the run had ended, for example `done`."""
 
     def __bool__(self) -> bool:
-        """True if anything is recorded."""
+        """Return True if anything is recorded."""
         return self != EMPTY
 
     @property
@@ -150,8 +150,9 @@ def throughput(readings: Sequence[CourseReading]) -> dict[datetime, float]:
     """Return the bytes per second that arrived since the previous reading with known bytes, by the time of each
     reading.
 
-    Readings without known bytes, and the first one with known bytes, have no throughput. Log truncation can make a copy
-    smaller, so a negative difference counts as 0.
+    Readings without known bytes, and the first one with known bytes, have no throughput. Neither has a reading whose
+    time is not later than that of the previous one. Log truncation can make a copy smaller, so a negative difference
+    counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
     return {

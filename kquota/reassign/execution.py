@@ -81,9 +81,9 @@ def carry_out(
 
     Raises Refused, Conflict or Unreachable if the first wave failed and kquota restored its throttle. Raises Unknown if
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
-    After the first wave, the run also stays open after an error that the record or `between` raises. Raises Refused if
-    another kquota has begun or stopped undoing the run, or if the record of the run can no longer be read. Raises Busy
-    if another process has taken over the lock.
+    Once the first wave is submitted, the run also stays open if the record or `between` raises an error. Raises Refused
+    if another kquota has begun or stopped undoing the run, or if the record of the run can no longer be read. Raises
+    Busy if another process has taken over the lock.
     """
     run, world = prepared.run, prepared.world
     if run is None:

@@ -46,8 +46,8 @@ def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 
 
 def _undo_without(broker: BrokerId, run: Run, found: Snapshot) -> tuple[object, ...]:
-    """Return why `run` cannot be undone without the dead broker. If the running moves can be cancelled instead, the
-    parts also name this way.
+    """Return the end of the message: the reason why `run` cannot be undone without the dead broker. If the operator can
+    cancel the running moves instead, the text also names this command.
     """
     why = ", because the run cannot be undone without this broker"
     if names := [name for name in run.goal.targets if _leaderless_without(broker, name, found)]:

@@ -116,9 +116,7 @@ def unsettled(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, 
 
 
 def unasked(wanted: WantedLogDirs, reading: LogDirReading) -> dict[ReplicaId, str]:
-    """Return the wanted replicas that will not be in their wanted log dir without another request, with this log
-    dir.
-    """
+    """Return the wanted replicas that need another request to reach their wanted log dir, with this log dir."""
     return {
         replica: path
         for replica, path in wanted.items()

@@ -131,7 +131,7 @@ def prepare_again(
     force: bool = False,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> Prepared:
-    """Prepare a recorded run again, to its goal. Writes nothing. Raises the errors of `prepare`.
+    """Prepare a recorded run again, with its goal as the plan. Writes nothing. Raises the errors of `prepare`.
 
     Deleted partitions and topics, and topics that were recreated since the run began, are left out. `notes` of the
     result names these topics. `force` and `sizes` are the same as in `Asked`.

@@ -16,7 +16,7 @@ from kquota.reassign.verification import Verification, verify
 
 class RunState(enum.Enum):
     """The state of an open run, according to the cluster and the record of the run. The function `state` never returns
-    `ABORTING`, which an operator sees for every state of an undo.
+    `ABORTING`. Commands show `ABORTING` for a run that is being undone, whatever `state` returns.
     """
 
     NOT_SUBMITTED = "begun, not submitted"

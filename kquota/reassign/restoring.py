@@ -29,7 +29,10 @@ def take(
 
     `mine` are the values that the run took before, or None, and `others` are the values that other open runs
     hold, oldest first. The run also takes an entry or a rate that one of these runs set, so that the last of the runs
-    restores it. `prior` is then the prior value of that run, so that no run restores a value that another run set.
+    restores it.
+
+    If a run has set the current value, `prior` must not contain what the run set. For a rate, and for a list with `*`,
+    `prior` is then the `prior` of that run. For any other list, it is the current list without the entries of the runs.
     """
     present = set(entries(now)) if setting.is_list else {now}
     held = {value for other in others for value in other.ours}
@@ -143,11 +146,11 @@ def _may_be_unseen(taken: Taken, now: str | None, others: Sequence[Taken]) -> bo
 
 
 def assumed_values(run: Run) -> dict[Setting, str | None]:
-    """Return the value to assume for each rate of `run`, because the rates of dead brokers cannot be read: the run's
-    last value that differs from `prior`.
+    """Return the value that each rate of `run` probably has. kquota needs these values for dead brokers, whose rates
+    cannot be read.
 
-    A later value that equals `prior` does not count, because the broker may have died before this value was written. If
-    no value differs from `prior`, the result is `prior`.
+    The value is the run's last one that differs from `prior`, or `prior` if there is none. A later value that equals
+    `prior` does not count, because the broker may have died before this value was written.
     """
     return {
         setting: next((value for value in reversed(taken.ours) if value != taken.prior), taken.prior)
@@ -188,7 +191,9 @@ def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
 
 
 def held_by(runs: Sequence[Run], setting: Setting) -> tuple[Taken, ...]:
-    """Return what each of `runs` still has to restore for one setting, in the order of `runs`."""
+    """Return the values that each of `runs` still has to restore for one setting, in the order of `runs`. Runs without
+    such values are left out.
+    """
     return tuple(run.taken[setting] for run in runs if setting in run.taken and run.taken[setting].ours)
 
 

@@ -81,7 +81,7 @@ class Value:
         return Value(self.list()[n], self.where, self.example, f"{self.path}[{n}]")
 
     def number(self) -> int:
-        """Return a partition number or broker id, from 0 to `HIGHEST_ID`. Raises Invalid for any other value."""
+        """Return a whole number from 0 to `HIGHEST_ID`, for example a broker id. Raises Invalid for any other value."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.wrong(f"must be a whole number, but is {_kind(self.value)}")
         if not 0 <= self.value <= HIGHEST_ID:
@@ -89,7 +89,7 @@ class Value:
         return self.value
 
     def numbers(self) -> Sequence[int]:
-        """Return a list of partition numbers or broker ids. Raises Invalid for any other value or item."""
+        """Return a list of numbers as in `number`. Raises Invalid for any other value or item."""
         found = self.list()
         for n, item in enumerate(found):
             if type(item) is not int or not 0 <= item <= HIGHEST_ID:

@@ -136,10 +136,9 @@ def _others_after(world: World, run: Run, changes: Sequence[Change]) -> tuple[Ru
 def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Restoration:
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
-    A list without a rate throttles nothing, nor does a rate without a list. Lists come first, because they are usually
-    fewer and take effect at once. If something is pending, or without `close`, the run stays open, and holds only what
-    is pending. If a late write of a kquota that lost the lock may still arrive, this function waits until none can, and
-    restores again.
+    Lists come first, because they are usually fewer and take effect at once. A rate without a list throttles nothing.
+    If something is pending, or without `close`, the run stays open, and holds only what is pending. If a late write of
+    a kquota that lost the lock may still arrive, this function waits until none can, and restores again.
 
     Without `certain`, kquota also writes current values again, because a read does not prove that the run's values are
     unset. Give `certain` only if this process wrote all values itself and read them back. Raises the errors of the
@@ -212,9 +211,8 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
 def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Run, ...]:
     """Record that other runs restore the values that they share with `part`. Return all other runs.
 
-    Each run that shares values is written, even if it does not change. The journal of a process that lost the lock may
-    say that the run has ended, and this end counts only if it follows the last recorded version. After the write, an
-    earlier end no longer counts.
+    Each run that shares values is written, even if it does not change, because the journal of a process that lost the
+    lock may say that this run has ended. Such an end no longer counts once a later version of the run is recorded.
     """
     later = tuple(passing_on(part, now, other) for other in others)
     for other in later:

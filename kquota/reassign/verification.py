@@ -49,7 +49,7 @@ class Verification:
     log_dirs: tuple[log_dirs.LogDirStatus, ...] = ()
     restored: tuple[Change, ...] = ()
     pending: Mapping[Setting, KquotaError] = field(default_factory=dict)
-    """The settings that are still to be restored, with the reasons."""
+    """The settings that kquota could not restore, clear or read, with the reasons."""
     waiting: tuple[TopicPartition, ...] = ()
     """The partitions that are not submitted yet, for example because kquota was interrupted."""
     run: Run | None = None

@@ -142,7 +142,7 @@ def tiers(version: str, report: ReportProgress) -> Path:
 
 
 def metrics_agent(report: ReportProgress) -> Path:
-    """Return the jar of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
+    """Return the path of the Prometheus JMX exporter, a Java agent. It is downloaded like the jars of `kafka`.
 
     A download raises the same errors as in `kafka`.
     """

@@ -27,7 +27,7 @@ _PAYLOAD: Final = os.urandom(MESSAGE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientThrottling:
-    """How brokers throttled a client."""
+    """The result of `run_into_quota`: the waits and the rate of a throttled client."""
 
     times: int
     """The number of waits that brokers requested (KIP-219)."""
@@ -163,11 +163,11 @@ def run_into_quota(bootstrap: str, topic: str, most: int) -> ClientThrottling:
 
 
 def throttles(bootstrap: str, topics: Collection[str], brokers: Collection[int]) -> list[str]:
-    """Return the dynamic replication throttles of these topics and brokers as sorted text, for example `1:
-    leader.replication.throttled.rate=1000`.
+    """Return the dynamic replication throttles of these topics and brokers as text, sorted. Each item has the form
+    `1: leader.replication.throttled.rate=1000`.
 
-    They are read with librdkafka, so that the result does not depend on kquota's own client. Raises Unreachable if
-    the cluster does not answer within 60 s.
+    librdkafka reads them, so that the result does not depend on kquota's own client. Raises Unreachable if the cluster
+    does not answer within 60 s.
     """
     client = admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]

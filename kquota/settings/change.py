@@ -35,7 +35,7 @@ class ConfigChange:
         must_change(self.add, self.delete)
 
     def seen(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
-        """True if `after` shows this change. Other keys are ignored.
+        """Return True if `after` shows this change. Other keys are ignored.
 
         A broker reports a value as it parsed it (`500` for ` 0500`), and reports only that a password is set. A value
         therefore counts as visible if it is a password, has the same meaning, or has changed since `before`. The
@@ -80,7 +80,7 @@ class Change:
         return Conflict(f"{self.setting} is now {is_now}, but was {was} a moment ago")
 
     def seen_in(self, value: str | None) -> bool:
-        """True if `value`, read after the write, shows this change.
+        """Return True if `value`, read after the write, shows this change.
 
         Other entries of a list are ignored, because other clients may change the same list. An empty list does not show
         that a list was unset.

@@ -38,7 +38,7 @@ def stored_rates(entries: Iterable[Entry], release: tuple[int, ...] | None) -> d
 
 
 def in_force(entry: Entry, release: tuple[int, ...] | None) -> bool:
-    """True if a broker enforces the value that it reports.
+    """Return True if a broker enforces the value that it reports.
 
     A broker enforces a throttle rate only if the rate was set dynamically (KAFKA-20125). A rate in the broker default
     counts as not enforced before Kafka 3.9, and if `release` is None (unknown). All other configs count as enforced.

@@ -100,5 +100,5 @@ def must_be_sound(change: ConfigChange) -> None:
 
 
 def is_password(key: str) -> bool:
-    """True if the name of a config suggests a secret. The check also covers configs that kquota does not know."""
+    """Return True if the name of a config suggests a secret, even if kquota does not know the config."""
     return _PASSWORD.search(key) is not None

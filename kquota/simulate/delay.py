@@ -166,8 +166,8 @@ class Mutations:
 
 
 class Spread(enum.Enum):
-    """How a draft of KIP-599 spreads a burst over the samples. The examples have a burst of 560, 100 samples, and a
-    quota of 5.
+    """The rule by which a draft of KIP-599 spreads a burst over the samples. The examples have a burst of 560, 100
+    samples, and a quota of 5.
     """
 
     EVEN = "draft-even"

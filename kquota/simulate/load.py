@@ -207,7 +207,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a client sends topics. Raises Invalid if `per_request` is less than 1."""
+    """The manner in which a client sends topics. Raises Invalid if `per_request` is less than 1."""
 
     quotas: Quotas = field(default_factory=Quotas)
     """Only the request percentage, `strict` and `samples` are used."""

@@ -16,7 +16,7 @@ limit is not delayed.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledTime:
-    """How long a client has to wait under a limit."""
+    """The waits of a client under a limit."""
 
     seconds: float = 0.0
     """The total of all waits."""

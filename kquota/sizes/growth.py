@@ -1,5 +1,6 @@
-"""The bytes written between two readings of a log: the reference implementation for the Spark job, and the live write
-rates.
+"""The bytes that are written to a log between two readings, and the write rates of a live cluster.
+
+The Spark job must calculate the same bytes as `grown`, and a test compares the results.
 """
 
 from __future__ import annotations

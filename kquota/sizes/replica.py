@@ -89,7 +89,7 @@ class Cordon:
 
 
 def cordons(log_dirs: Iterable[LogDir]) -> tuple[Cordon, ...]:
-    """Return the brokers with cordoned log dirs, by id.
+    """Return a Cordon for each broker that has cordoned log dirs, sorted by broker id.
 
     For `whole`, an offline log dir counts as cordoned, because it does not accept a replica either.
     """

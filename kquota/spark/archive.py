@@ -90,7 +90,7 @@ def making() -> Path | None:
 
 
 def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """True if a command may start a background process that creates the archive.
+    """Return True if a command may start a background process that creates the archive.
 
     A command at a terminal may start one, except in a CI build. Any other command may start one only with
     `KQUOTA_SPARK_ARCHIVE=on`. `off` prevents both creating and using an archive.
@@ -165,7 +165,7 @@ def place(found: Java) -> Path:
 
 
 def _whole(file: Path) -> bool:
-    """True if the file is complete. The JVM maps the file, so an incomplete file would kill the JVM (SIGBUS)."""
+    """Return True if the file is complete. The JVM maps the file, so an incomplete file would kill it (SIGBUS)."""
     try:
         with file.open("rb") as found:
             found.seek(-len(_END), os.SEEK_END)

@@ -34,8 +34,8 @@ _NAMED: Final = 5
 class Writes:
     """Write rates in bytes per second: by broker, and by partition as a DataFrame (`topic`, `partition`, `w`).
 
-    The rate of a broker is divided among the partitions that it leads (`pace.work`). A rate that is in neither is
-    unknown.
+    The rate of a broker is divided among the partitions that it leads (`pace.work`). The rate of a partition is unknown
+    if neither the partition nor its leader has a rate here.
     """
 
     by_broker: Mapping[BrokerId, float]

@@ -69,7 +69,9 @@ def in_one_line(jvm: Jvm | None, engine: Engine) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """True if Ctrl-C caused the error. After Ctrl-C, an answer of the JVM is left unread, so the next request fails."""
+    """Return True if Ctrl-C caused the error. After Ctrl-C, an answer of the JVM is left unread, so the next request
+    fails.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

@@ -58,7 +58,7 @@ NOTHING: Final = Files(folder=Path(), names={})
 
 
 def is_elsewhere(path: str) -> bool:
-    """True if a path has a scheme, for example `s3a://`, `hdfs://` or `file://`, so that Spark must open it."""
+    """Return True if a path has a scheme, for example `s3a://`, `hdfs://` or `file://`, so that Spark must open it."""
     return _SCHEME.match(path) is not None
 
 
@@ -126,7 +126,7 @@ def of_days(listing: Listing) -> list[Path]:
 
 
 def is_packed(path: Path) -> bool:
-    """True if a file begins with the two bytes that identify gzip. Raises OSError if the file cannot be read."""
+    """Return True if a file begins with the two bytes that identify gzip. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 

@@ -69,8 +69,8 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_lines(path: Path) -> bool:
-    """True if the first line with text is a complete entry. This is also true for a gzipped file that is not empty,
-    because Kafka's tools do not read gzip.
+    """Return True if the first line with text is a complete entry. Also return True for a gzipped file that is not
+    empty, because Kafka's tools do not read gzip.
     """
     if not path.is_file():
         return False

@@ -42,7 +42,7 @@ class TraceFiles:
         return self.files.size() + (_PACKED - 1) * more
 
     def skipped(self, line: str) -> bool:
-        """True if a line is not a row, because it is blank or is the header."""
+        """Return True if a line is not a row, because it is blank or is the header."""
         return not line.strip(" ") or line == self.header
 
     def left_out(self, bad: Bad) -> str | None:

@@ -105,7 +105,7 @@ class Leftovers:
     """The leftovers of one check, and the changes that remove the old ones."""
 
     sightings: Sightings
-    """When each leftover was first seen."""
+    """The leftovers of this check, with the time when each was first seen."""
     changes: tuple[Change, ...]
     young: bool
     """True if some leftovers are not old enough to be removed."""

@@ -166,7 +166,7 @@ class Standing:
 
 
 class Remedy(enum.Enum):
-    """The remedy for a finding."""
+    """The action that resolves a finding."""
 
     RESUME_RUN = enum.auto()
     END_RUN = enum.auto()

@@ -46,7 +46,7 @@ def whole_topics(
 def behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
     """Return the partitions with an out-of-sync replica on this broker. Copies of a running move are left out.
 
-    If the in-sync replicas of a partition are unknown, the replica counts as out of sync.
+    If the in-sync replicas of a partition are unknown, every replica except the leader counts as out of sync.
     """
     return tuple(
         name
@@ -78,7 +78,7 @@ def recovering(snapshot: Snapshot, broker: BrokerId, rate: ByteRate, readable: C
 
 
 def title(settings: Collection[Setting]) -> str:
-    """Return the text that identifies a `throttle set`: the same for the same topics, brokers and sides."""
+    """Return the title of the run of a `throttle set` with these settings. Their values do not matter."""
     return joined(sorted(settings))
 
 
