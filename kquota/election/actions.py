@@ -78,6 +78,7 @@ def elect(
     `partitions` is the state before the elections. After each batch except the last, and after `rules.pause`, the
     cluster has `rules.settle` seconds to become as healthy as in this state and to show the new leaders. Otherwise, no
     further batch is sent.
+
     `on_batch` receives the number of finished batches and the number of all batches. Raises Unreachable and Refused as
     the port does.
     """

@@ -122,7 +122,7 @@ class MutationPace:
     """
 
     quota: float | None
-    """The rate in mutations per second. If it is None, only rejections determine the pace."""
+    """The quota in mutations per second. If it is None, only rejections determine the pace."""
     burst_seconds: float = BURST_SECONDS
     """The size of a full bucket, in seconds of its rate."""
     draw: random.Random = field(default_factory=random.Random)

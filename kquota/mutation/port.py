@@ -24,9 +24,9 @@ class Failure:
 
 REJECTED = 89
 EXISTS = 36
-"""`TOPIC_ALREADY_EXISTS`."""
+"""The code of `TOPIC_ALREADY_EXISTS`."""
 MISSING = 3
-"""`UNKNOWN_TOPIC_OR_PARTITION`."""
+"""The code of `UNKNOWN_TOPIC_OR_PARTITION`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker that is alive or in the replicas of a partition."""
+    """A broker that is alive, or that has a replica of a partition."""
 
     rack: str | None = None
     """None if the broker has no rack, or if its rack is unknown, as for a dead broker."""

@@ -102,7 +102,8 @@ class PlacementDraft:
     def emptiest(self, p: int, barred: Collection[str | None] = ()) -> BrokerId | None:
         """Return the least loaded destination that can get a replica of `p` and whose rack is not in `barred`.
 
-        The lowest id counts if loads are equal. The result is None if there is no such destination.
+        Among brokers with equal loads, it is the one with the lowest id. The result is None if there is no such
+        destination.
         """
         replicas = self.replicas[p]
         best: tuple[int, BrokerId] | None = None

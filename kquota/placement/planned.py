@@ -48,7 +48,7 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A partition that must stay although a goal applies to it, or that does not reach a goal, and the reason."""
+    """A partition that must stay although a goal applies to it, or that does not reach a goal. `why` is the reason."""
 
     partition: TopicPartition
     why: str

@@ -45,7 +45,7 @@ class Cancellation:
 
 
 def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
-    """Return the running moves of the plan's partitions, whatever their targets.
+    """Return the running moves of the plan's partitions, also those to replicas that are not in the plan.
 
     Moves that only add replicas are included, although Kafka's tools from 3.7 to 4.0 do not cancel them. Raises Refused
     if the cancellation would leave too few replicas in sync, unless `force` is set. Also raises the errors of the
@@ -76,8 +76,8 @@ def cancel(
     """Cancel the moves, including moves between log dirs, and wait until the end of the moves is visible. Restore the
     throttle unless `preserve` is set.
 
-    The run never submits its remaining partitions afterwards, unless the cluster refused the whole request and all
-    moves still run. Without `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log
+    Afterwards, the run submits no further partitions. It continues only if the cluster refuses the whole request and
+    all moves still run. Without `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log
     dirs, in seconds. Raises Incomplete if the cluster did not cancel some of the moves, and Unknown if the end of the
     moves does not become visible within `SEEN_SECONDS`. Also raises the errors of the ports.
     """
@@ -135,7 +135,7 @@ def _cancel_and_wait(
 
 
 def _all_run(cluster: MoveCluster, what: Cancellable) -> bool:
-    """Return True if all moves still run, and False if this is unknown."""
+    """Return True if it is certain that all moves still run."""
     try:
         return what.targets.keys() <= cluster.snapshot(what.plan.topics).running.keys()
     except KquotaError:

@@ -130,8 +130,8 @@ EMPTY: Final = Course()
 
 
 def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Moment, ...]:
-    """Return at most `most` of these readings or changes (oldest first), spread over the whole time, always with the
-    first and the last one.
+    """Return at most `most` of these readings or changes, spread over the whole time, with the first and the last one.
+    `moments` are sorted by time.
     """
     if len(moments) <= most // 2:
         return tuple(moments)

@@ -185,8 +185,8 @@ def check_return(
 def required_in_sync(now: PartitionReplicas, minimum: int) -> int:
     """Return how many replicas must be in sync: `minimum` (`min.insync.replicas`), but at least 1.
 
-    The result is at most the number of replicas before a move, because a partition has lost no replica if all its
-    replicas are in sync.
+    The result is at most the number of replicas before a move, because `min.insync.replicas` can be higher than the
+    replication factor.
     """
     return max(1, min(minimum, len(now.before)))
 

@@ -152,7 +152,7 @@ class Runs(Protocol):
 
     @property
     def settled(self) -> bool:
-        """True if neither the shared record nor the journals of this host need an update."""
+        """True if the shared record and the journals of this host agree, so that neither needs an update."""
 
     def unfinished(self) -> tuple[Run, ...]:
         """Return the open runs, oldest first. Raises Refused if a journal cannot be read."""

@@ -72,7 +72,7 @@ class Prepared:
     wave: tuple[Move, ...] = ()
     """The moves to submit first, and the moves that are already running."""
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
-    """The wanted log dir of each replica that `reading` does not show at rest in this log dir."""
+    """The wanted log dir of each replica that is not at rest in it, according to `reading`."""
     reading: LogDirReading | None = None
     """None if the plan names no log dirs, or if log dirs are ignored."""
     wanted: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Prepared:
     now: Mapping[Setting, str | None] = field(default_factory=dict)
     """The current values of the settings in `wanted`, or None for an unset setting."""
     changes: tuple[Change, ...] = ()
-    """The first writes."""
+    """The changes of settings to write before the first wave is submitted."""
     applied: Asked = field(default_factory=Asked)
     """The options, without throttles that would have no effect on this plan. The defaults if `run` is None."""
     notes: tuple[str, ...] = ()

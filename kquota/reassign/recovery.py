@@ -67,8 +67,8 @@ def recover(
     """Record and continue a run to its goal, and restore the throttle of moves that have ended. While `hold_back`
     returns a reason, no wave after the first one starts.
 
-    If an abort cannot cancel a move, it copies the replicas back at the rate of the run. Raises the errors of
-    `carry_out` and `verify`.
+    An abort cancels the moves that are still running. It copies the replicas of ended moves back, at the rate of the
+    run. Raises the errors of `carry_out` and `verify`.
     """
     runs.update(run)
     execution = carry_out(prepared, report, dirs, hold_back=hold_back)

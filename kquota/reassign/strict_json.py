@@ -108,9 +108,9 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
     and for values that need too much memory. The message begins with `where`, then line and column if the error has a
     position.
 
-    `shorten` receives every object without repeated keys, inner objects first. For a valid entry, it returns a
-    tuple, which needs less memory, and any other object unchanged. The outermost object has the key `root`, and
-    must stay unchanged. After 100 other unchanged objects, kquota drops further ones to save memory.
+    `shorten` receives every object without repeated keys, inner objects first. It returns a tuple for a valid entry,
+    because a tuple needs less memory, and returns any other object unchanged. The outermost object has the key `root`,
+    and must stay unchanged. After 100 other unchanged objects, kquota drops further ones to save memory.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. Example: {example}")

@@ -67,8 +67,8 @@ class Verification:
     too_early: bool = False
     """True if `clear_all` cleared nothing, because moves are running."""
     unread: tuple[BrokerId, ...] | None = ()
-    """Dead brokers that have replicas of the plan's topics and unknown rates. An unrecorded run may have set the rates.
-    None if it is unknown which brokers are dead.
+    """The dead brokers that have replicas of the plan's topics, and whose rates are unknown. An unrecorded run may have
+    set these rates. None if it is unknown which brokers are dead.
     """
     undone: Run | None = None
     """The run of this plan, if the replicas are elsewhere because this run was undone, or because a later move has
@@ -77,8 +77,9 @@ class Verification:
     unrecorded: bool = False
     """True if the replicas are elsewhere for an unknown reason, because no run of this plan is recorded here."""
     led_by_others: tuple[TopicPartition, ...] = ()
-    """The partitions that an election would give their preferred leader. This is the first replica in the plan, or in
-    the rollback plan if the run of this plan was undone or is being undone.
+    """The partitions that need an election, because their preferred leader is able to lead, but another broker leads.
+    The preferred leader is the first replica in the plan, or in the rollback plan if the run of this plan was undone or
+    is being undone.
     """
     notes: tuple[str, ...] = ()
 
@@ -95,7 +96,8 @@ def verify(
     cancelled: Iterable[Move] = (),
     fenced: Collection[BrokerId] = (),
 ) -> Verification:
-    """Read the state of the plan, and restore the values of its run: entries of ended partitions, rates at the end.
+    """Read the state of the plan, and restore values of its run: the list entries of partitions that have ended, and
+    the rates when no partition is moving.
 
     Partitions that ended elsewhere count as ended. Without an open run of this plan, kquota removes only list entries
     that must come from the moves of the plan, or from the moves that were just `cancelled`. With `preserve`, nothing is

@@ -63,7 +63,7 @@ def wave(
     limits: MoveLimits = UNLIMITED,
     sizes: Mapping[TopicPartition, int] = NO_SIZES,
 ) -> tuple[Move, ...]:
-    """Return the running moves and the moves to submit next, in the order of the plan: each move that still fits.
+    """Return the running moves, and each other move that can be submitted beside them, in the order of the plan.
 
     `now` has the lists of the topics that are throttled replica by replica, not with `*`. The other topics need no room
     in a list. `largest` is the maximum number of bytes in one submission, or None without a limit. A submission of a

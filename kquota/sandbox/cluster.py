@@ -74,7 +74,7 @@ class Sandbox:
 
     @property
     def running(self) -> bool:
-        """True if every server has been ready and is running."""
+        """True if all servers have answered once, and all of them are running."""
         return self.ready and all(process.pid is not None for process in self.processes)
 
     def broker(self, broker_id: int) -> SandboxBroker:
@@ -98,7 +98,7 @@ class Sandbox:
         self.broker(broker_id).process.kill()
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one broker on its port, unless it is running. Return when it sees all live brokers and the controller.
+        """Start one broker on its port, unless it is running. Wait until it sees all live brokers and the controller.
 
         Raises Invalid for an unknown broker. Raises Refused if Java is missing, if a server ends, or if the broker is
         not ready in time. If jars are missing, raises Refused without PySpark, and Unreachable if they cannot be

@@ -15,7 +15,7 @@ from kquota.sandbox import cluster
 
 
 def wait_for_end(pid: int) -> None:
-    """Return when process `pid` has ended, or immediately if there is none."""
+    """Wait until process `pid` has ended. Return immediately if there is no such process."""
     try:
         if hasattr(os, "pidfd_open"):
             select.select([os.pidfd_open(pid)], [], [])

@@ -18,12 +18,12 @@ _POLL: Final = 0.05
 
 
 def zookeeper(process: Process, port: int) -> None:
-    """Return when ZooKeeper serves requests. Raises Refused if the server ends, or is not ready in time."""
+    """Wait until ZooKeeper serves requests. Raises Refused if the server ends, or is not ready in time."""
     _until(lambda: None if "Mode:" in _four_letters(port, b"srvr") else process, [process])
 
 
 def unregistered(keeper: Process, port: int, broker: SandboxBroker) -> None:
-    """Return when ZooKeeper has no session of this broker. A crashed broker cannot register again until then.
+    """Wait until ZooKeeper has no session of this broker. A crashed broker cannot register again until then.
 
     Raises Refused if ZooKeeper ends, or the session does not end in time.
     """

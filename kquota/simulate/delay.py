@@ -143,7 +143,7 @@ def throughput(model: Model, bound: float, samples: int = SAMPLES) -> Throughput
 
 @dataclass(slots=True)
 class Mutations:
-    """`controller_mutation_rate`: partitions created and deleted per second (KIP-599)."""
+    """A quota on mutations (`controller_mutation_rate`), which are created and deleted partitions (KIP-599)."""
 
     bucket: Bucket
 

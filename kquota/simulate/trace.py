@@ -14,8 +14,8 @@ from kquota.simulate.answer import Flow, flow
 from kquota.simulate.load import Quotas, Request
 
 COLUMNS: Final = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-"""The columns. A CSV header must have `ms` and at least one of the next three columns. A JSON row needs only `ms`. All
-other columns are optional.
+"""The columns of a trace. A CSV header must have `ms` and at least one of the next three columns. A JSON row needs only
+`ms`. All other columns are optional.
 """
 WHOLE: Final = "[0-9]{1,15}"
 DECIMAL: Final = r"[0-9]{1,12}(\.[0-9]{1,9})?"

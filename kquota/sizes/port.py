@@ -14,7 +14,7 @@ class LogDirs(Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id."""
+        """The id of the cluster, as its brokers report it."""
         ...
 
     def brokers(self) -> Mapping[BrokerId, str | None]:

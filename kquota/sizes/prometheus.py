@@ -15,7 +15,7 @@ _LABELS: Final = (
     *("broker_id", "kafka_broker_id", "brokerid", "node_id", "broker", "id"),
     *("pod", "kubernetes_pod_name", "instance", "host", "hostname", "nodename"),
 )
-"""The labels that can name the broker of a series. The first label with a number counts."""
+"""The labels that can name the broker of a series. The first of them whose value contains a broker id counts."""
 _TOPIC: Final = "topic"
 _HIGHEST: Final = 2.0**63
 """The maximum valid rate, in bytes per second. The sum of higher rates could exceed the range of a float."""

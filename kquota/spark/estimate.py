@@ -81,8 +81,8 @@ class Measured:
     catch up.
     """
     assumed: Unsized
-    """Partitions with the size that the operator gave. The plan's first replica counts as the only replica and the
-    leader.
+    """The partitions that the sizes do not contain. They count with the size that the operator gave. The plan's first
+    replica counts as the only replica and the leader.
     """
     unseen: tuple[int, ...]
     """The destinations that the sizes do not contain, sorted. They may be empty, or belong to another cluster."""
@@ -95,7 +95,9 @@ class Measured:
     moved: Moved | None = None
     """The effect of the move, or None if `measure` was called without `detailed`."""
     behind: int = 0
-    """The number of out-of-sync followers of planned partitions that already have all target replicas."""
+    """The number of out-of-sync followers in planned partitions that copy nothing, because they already have all target
+    replicas.
+    """
 
     @property
     def works(self) -> tuple[Work, ...]:

@@ -95,8 +95,8 @@ def opened(reader: Reader, found: Listing, files: Files, cluster: str | None = N
 
     Raises Invalid for a history without snapshots, and for an unusable file. Also raises Invalid if the history does
     not contain `cluster`, or if `cluster` is None and the history has several clusters. If the rolled tables are in a
-    place that only Spark can read, raises Invalid for an older snapshot that they do not contain. Also raises the
-    errors of `Reader.batches`.
+    place that only Spark can read, raises Invalid for a snapshot that is older than these tables and not in them. Also
+    raises the errors of `Reader.batches`.
     """
     known = _known(reader, found).of(cluster)
     name = known.clusters()[0]

@@ -96,7 +96,9 @@ class Jvm:
         return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
 
     def ended(self) -> tuple[str, ...] | None:
-        """Return why the JVM ended, or None if it is still running. Waits up to 2 s, because it may be ending."""
+        """Return the reason why the JVM ended, or None if it is still running after at most 2 s. Without this wait, a
+        JVM that is just ending would count as running.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
             return self._why_ended()

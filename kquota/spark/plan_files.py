@@ -1,4 +1,4 @@
-"""The kind of a plan, found before Spark starts: from the contents of local files, or from the name of other paths."""
+"""The file format of a plan, known before Spark starts from the contents of local files or the names of other paths."""
 
 from __future__ import annotations
 

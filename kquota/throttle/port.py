@@ -29,7 +29,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """One cluster through one connection."""
+    """The ports to one cluster through one connection."""
 
     cluster: MoveCluster
     configs: Configs

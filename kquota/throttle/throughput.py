@@ -42,13 +42,13 @@ class MeasuredFlow:
 
     seconds: float
     leader: Mapping[BrokerId, float | None]
-    """LeaderReplicationThrottledRate of each broker: the rate at which it sends partitions that it leads as a listed
-    replica.
+    """LeaderReplicationThrottledRate of each broker: the rate at which it sends data of partitions that it leads. Only
+    partitions whose leader is a listed replica count.
     """
     follower: Mapping[BrokerId, float | None]
     """FollowerReplicationThrottledRate of each broker: the rate at which it fetches listed replicas."""
     lag: Mapping[BrokerId, int | None]
-    """SumReplicaLag of each broker. Covers all followers of partitions with a listed replica."""
+    """SumReplicaLag of each broker: the total lag of its followers, in partitions with a listed replica."""
     bytes_in: Mapping[TopicPartition, float | None]
     """PartitionBytesInRate of each partition: its write rate."""
     lags: Mapping[TopicPartition, int | None]
