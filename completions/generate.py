@@ -1,7 +1,7 @@
 """Generates the completions of bash, zsh and fish from the app: `python -m completions.generate [FOLDER]`.
 
-The file of a shell is the shell's own part (`source/`), which contains the program that all three share
-(`source/complete.awk`) and a table of all completions, which is generated here.
+The file of each shell is its template in `source/`. The template contains the program that all three shells share
+(`source/complete.awk`), and the table of all completions, which this module generates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--broker-logger": "brokers",
     "--kafka": "releases",
 }
-"""The values of options with a metavar that does not determine them. A comma at the end means a list."""
+"""The kind of the value of each option whose metavar does not determine it. A comma at the end means a list."""
 METAVARS: Final[Mapping[str, str]] = {
     "BROKER": "brokers",
     "BROKER=RATE|FILE": "files",
@@ -49,7 +49,7 @@ METAVARS: Final[Mapping[str, str]] = {
     "PATH": "files",
     "T,…": "topics,",
 }
-"""The values of an option, by its metavar. Only the user knows the values of every other metavar."""
+"""The kind of the value of an option, by its metavar. For any other metavar, only the user knows the values."""
 
 TOPIC_CONFIGS: Final = (
     *("cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type"),
@@ -84,11 +84,11 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     GROUPS: sorted(GROUP_CONFIGS),
     BROKER_LOGGERS: ("root",),
 }
-"""The config keys of each entity type. Of the loggers, every broker has only root."""
+"""The config keys of each entity type. Of the loggers, only `root` exists on every broker."""
 
 
 def texts() -> Mapping[str, str]:
-    """The file of each shell by its name."""
+    """Return the text of the file for each shell, by the name of the file."""
     program = (HERE / "source" / "complete.awk").read_text(encoding="utf-8")
     parts = {"@PROGRAM@": quoted(program), "@TABLE@": quoted("".join(f"{line}\n" for line in table()))}
     found = {}
@@ -99,9 +99,9 @@ def texts() -> Mapping[str, str]:
 
 
 def quoted(text: str) -> str:
-    """The text, quoted alike for bash, zsh and fish.
+    """Return the text in quotes that bash, zsh and fish read in the same way.
 
-    Raises ValueError for text that only fish would read differently.
+    Raises ValueError for text with a backslash that fish would read differently.
     """
     if re.search(r"\\(?:\\|$)", text, re.MULTILINE):
         raise ValueError("two backslashes, or one at the end of a line: fish would read them as something else")
@@ -109,7 +109,7 @@ def quoted(text: str) -> str:
 
 
 def table() -> Iterator[str]:
-    """The lines that `read_table` in complete.awk reads: commands with their options, and the values of options."""
+    """Yield the lines for `read_table` in complete.awk: commands with their options, and the values of options."""
     for name in COMMANDS:
         register(name)
     root = get_command(app)
@@ -140,7 +140,7 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _kind(parameter: Any) -> tuple[str, Sequence[str]]:
-    """The kind of the parameter's value, and the possible values if they are few."""
+    """Return the kind of the parameter's value, and the possible values if the parameter lists them."""
     if getattr(parameter, "is_flag", False):
         return "flag", ()
     metavar = parameter.metavar or ""
@@ -162,7 +162,7 @@ def _line(*fields: str) -> str:
 
 
 def main() -> None:
-    """Writes the three files, by default next to this one."""
+    """Write the three files to the given folder, by default to the folder of this module."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     for name, text in texts().items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Converts the commands of the app into Markdown: synopsis, options, examples. No text here is written by hand."""
+"""Converts the commands of the app into Markdown: synopsis, options and examples, all from the help of the app."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from kquota.cli.help import CLUSTER, OPTIONS, examples, folded, plain
 from kquota.cli.main import COMMANDS, app, register
 
 _EXAMPLE_WIDTH: Final = 64
-"""The width of a command in a block, out of 80 columns."""
+"""The maximum width of an example in characters, so that it fits on a page of 80 columns with its indentation."""
 _VARIABLES: Final = re.compile(r"\s*\[env: ([^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command or one group of commands, with the context in which its options are read."""
+    """One command or one group of commands. Typer needs the context to show its options."""
 
     command: Any
     context: typer.Context
 
     @property
     def page(self) -> str:
-        """The name of its page: `kquota-move-plan`."""
+        """The name of its page, for example `kquota-move-plan`."""
         return self.context.command_path.replace(" ", "-")
 
     @property
     def subcommands(self) -> Mapping[str, Command]:
-        """The commands of a group by name, in the order of the help; empty for a single command."""
+        """The commands of a group by name, in the order of the help. Empty for a single command."""
         shown = {n: c for n, c in getattr(self.command, "commands", {}).items() if not c.hidden}
         return {n: Command(c, typer.Context(c, info_name=n, parent=self.context)) for n, c in shown.items()}
 
     @property
     def parameters(self) -> list[Any]:
-        """Options and arguments that are shown, in the order of the help."""
+        """The options and arguments that the help shows, in its order."""
         return [p for p in self.command.get_params(self.context) if p.get_help_record(self.context)]
 
     def options(self) -> set[str]:
-        """Every spelling of every option."""
+        """Return all names of all options, for example `-h` and `--help`."""
         return {name for p in self.parameters if p.param_type_name == "option" for name in p.opts}
 
     def variables(self) -> dict[str, list[str]]:
-        """The environment variables of each option."""
+        """Return the environment variables of each option that has some, by the first name of the option."""
         found: dict[str, list[str]] = {}
         for parameter in self.parameters:
             if named := _VARIABLES.search(parameter.get_help_record(self.context)[1]):
@@ -54,11 +54,11 @@ class Command:
         return found
 
     def synopsis(self) -> str:
-        """The command line: optional parts are in brackets."""
+        """Return the command line. Optional parts are in brackets."""
         arguments = [self._shape(p) for p in self.parameters if p.param_type_name == "argument"]
         required = [f"`{p.opts[0]}` {self._value(p)}" for p in self.parameters if p.opts[0][0] == "-" and p.required]
         rest = ["*COMMAND* ..."] if self.subcommands else arguments
-        # A non-breaking space, because pandoc ends the sentence after three dots, and roff then prints two spaces.
+        # The space is non-breaking, because pandoc ends the sentence after three dots, and roff then prints two spaces.
         return " ".join([f"`{self.context.command_path}`", *required, "\\ ".join([r"\[*OPTION*\]...", *rest])])
 
     def _shape(self, argument: Any) -> str:
@@ -74,7 +74,7 @@ class Command:
         return f"*{escaped(bare)}*"
 
     def described(self) -> str:
-        """Each option with its help text, under the headings of the help."""
+        """Return each argument and option with its help text, under the headings of the help."""
         parts: dict[str, list[str]] = {}
         heading = OPTIONS
         for parameter in self.parameters:
@@ -94,25 +94,25 @@ class Command:
         return names if parameter.is_flag or parameter.count else f"{names} {self._value(parameter)}"
 
     def examples(self) -> str:
-        """The commands at the end of the help, each folded between its options."""
+        """Return the examples at the end of the help. A long example is broken between its options."""
         lines = ["\n".join(folded(example, _EXAMPLE_WIDTH)) for example in examples(self.command.epilog)]
         return "\n\n".join(f"```\n{command}\n```" for command in lines)
 
 
 def _length(option: str) -> bool:
-    """Sorts -h before --help."""
+    """Return the sort key by which -h comes before --help."""
     return option.startswith("--")
 
 
 def escaped(text: str) -> str:
-    """Text in which Markdown has no special characters."""
+    """Return the text with Markdown's special characters escaped."""
     return re.sub(r"([^\w\s,.:;/%()=…?!&-])", r"\\\1", text).replace("_", r"\_")
 
 
 def prose(text: str) -> str:
-    """A help text as Markdown: text in backticks and options become literal."""
+    """Return a help text as Markdown. Options, and text in backticks, become literal text."""
     parts = re.split(r"`([^`]+)`|(?<![\w-])(--[a-z][\w-]*)", re.sub(r"\s+", " ", text).strip())
-    # Text, then the match of one of the two groups, then text again.
+    # The parts repeat: text, then the two groups of the pattern, of which only one matches.
     return "".join(
         escaped(part or "") if index % 3 == 0 else f"`{part}`" for index, part in enumerate(parts) if part is not None
     )
@@ -120,7 +120,7 @@ def prose(text: str) -> str:
 
 @functools.cache
 def root() -> Command:
-    """The app with all its commands."""
+    """Return the app with all its commands."""
     for name in COMMANDS:
         register(name)
     command = typer.main.get_command(app)
@@ -128,7 +128,7 @@ def root() -> Command:
 
 
 def every(command: Command) -> Iterator[Command]:
-    """A command and all commands below it, in the order of the help."""
+    """Yield a command and all commands below it, in the order of the help."""
     yield command
     for below in command.subcommands.values():
         yield from every(below)

@@ -1,4 +1,4 @@
-"""Generates man/man1 and man/man5: pandoc converts the Markdown of `page` into roff."""
+"""Generates man/man1 and man/man5. pandoc converts the Markdown of `page` into roff."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from man.command import every, root
 
 HERE: Final = Path(__file__).parent
 DATE: Final = "2026-11-22"
-"""The date of the release, so that a page that is generated again is identical."""
+"""The date of the release. It is not today's date, so that a page that is generated again is identical."""
 FILES: Final = ("kquota.toml",)
-# Left-aligned and without hyphenation, so that the name of an option can be searched and copied.
+# Pages are left-aligned and not hyphenated, so that a reader can search and copy the name of an option.
 _LAYOUT: Final = (".ad l", ".nh", ".nr HY 0")
 # Manuals print literals in bold.
 _BOLD: Final = "function Code(code) return pandoc.Strong(code.text) end"
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """The path and the roff of every page."""
+    """Yield the path and the roff of every page."""
     with tempfile.TemporaryDirectory() as folder:
         bold = Path(folder) / "bold.lua"
         bold.write_text(_BOLD)
@@ -36,7 +36,7 @@ def _roff(text: str, name: str, section: int, bold: Path) -> str:
     import pypandoc
 
     title = {"title": name.upper(), "section": section, "date": DATE, "footer": f"kquota {__version__}"}
-    # Passed as variables, because pandoc does not escape these. mandoc cannot read a date with escaped dashes.
+    # Variables are used, because pandoc escapes metadata, and mandoc cannot read a date with escaped dashes.
     variables = [f"--variable={key}:{value}" for key, value in {**title, "header": "kquota manual"}.items()]
     variables += [f"--variable=header-includes:{request}" for request in _LAYOUT]
     made: str = pypandoc.convert_text(

@@ -20,7 +20,7 @@ _PAGE: Final = re.compile(r"(?<![\w`*-])(kquota[\w.-]*|crontab|systemd\.timer)\(
 
 
 def of_command(command: Command) -> str:
-    """The page of one command, with its sections in the order of `SECTIONS`."""
+    """Return the page of one command, with its sections in the order of `SECTIONS`."""
     summary, told = read(PROSE / f"{command.page}.md")
     own = {
         "NAME": f"{command.page} - {summary}",
@@ -38,13 +38,13 @@ def of_command(command: Command) -> str:
 
 
 def of_file(name: str) -> str:
-    """The page of a file that kquota reads. Its text comes only from `prose`."""
+    """Return the page of a file that kquota reads. Its text comes only from `prose`."""
     summary, told = read(PROSE / f"{name}.md")
     return _joined(told, {"NAME": f"{name} - {summary}"})
 
 
 def read(path: Path) -> tuple[str, dict[str, str]]:
-    """The summary (first line) and the sections by heading of a file of prose."""
+    """Return the summary (the first line) of a file in `prose`, and its sections by heading."""
     summary, *sections = re.split(r"^# (.+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return summary.strip(), {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
 
@@ -67,12 +67,12 @@ def _joined(told: Mapping[str, str], *others: Mapping[str, str]) -> str:
 
 
 def _bold(text: str) -> str:
-    """Text with the names of pages in bold, as in manuals."""
+    """Return the text with the names of pages in bold, as in manuals."""
     return _PAGE.sub(r"**\1**(\2)", text)
 
 
 def _one_list(name: str, texts: list[str]) -> str:
-    """Definitions of several sources as one list. The first definition of a term is used."""
+    """Return the definitions of several texts as one list. The first definition of a term is used."""
     defined: dict[str, str] = {}
     for text in texts:
         for term, definition in _definitions(text):
@@ -95,7 +95,7 @@ def _section(page: str) -> tuple[str, str]:
 
 
 def _commands(command: Command) -> str:
-    """The commands of a group. The page of kquota itself lists all commands, without the groups."""
+    """Return the list of the commands below a group, without groups. It is empty for a single command."""
     below = [c for c in every(command) if not c.subcommands]
     return "\n\n".join(f"{c.page}(1)\n:   {_sentence(c)}" for c in below) if command.subcommands else ""
 
