@@ -43,16 +43,18 @@ PARTS: Final = (
     "protect",
     "pacing",
 )
-"""Each is a module with `sections()`."""
+"""The parts of the bench. Each is a module with a function `sections`."""
 BESIDE: Final = frozenset({"protect", "pacing"})
 """The parts that run only if they are named. They take many minutes, and protect needs Linux network namespaces."""
 _PLOTTED: Final = {"curve": "plot", "protect": "protect_plot"}
-"""The modules that draw the pictures of sections."""
+"""The module that draws the picture of a section, by the name of the section."""
 _LIBRARIES: Final = ("confluent-kafka", "kafka-python", "kazoo", "pyspark", "duckdb", "polars")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the parts and prints tables on stdout. Returns 1 if a promise does not hold, 2 for an unknown argument."""
+    """Run the parts and print their tables on stdout. Return 1 if a promise does not hold, and exit with 2 for an
+    unknown argument.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
     which = f"one of {', '.join(PARTS)}; without one, all but {' and '.join(sorted(BESIDE))}"
     parser.add_argument("parts", metavar="PART", nargs="*", help=which)
@@ -78,7 +80,9 @@ def main(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The files of a run: the results of each section with their time. Sections that are not run again stay."""
+    """The files of a run, with the results and the time of each section. Sections that are not run again stay
+    unchanged.
+    """
 
     folder: Path
     machine: Mapping[str, Any]
@@ -87,7 +91,9 @@ class Kept:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Reads an earlier run. Exits if that ran on another machine or with other versions."""
+        """Return the earlier run in this folder, or an empty run. Exit if the earlier run was on another machine or
+        with other versions.
+        """
         machine = _machine()
         if not (folder / JSON).exists():
             return cls(folder=folder, machine=machine, found={}, texts={})
@@ -98,7 +104,7 @@ class Kept:
         return cls(folder=folder, machine=machine, found=found, texts=tables((folder / TEXT).read_text()))
 
     def add(self, section: Section) -> None:
-        """Writes it completely or not at all."""
+        """Write the results of a section into the files. Each file is replaced completely or not at all."""
         self.found[section.name] = {"taken": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "rows": section.rows}
         self.texts[section.name] = section.text()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +127,7 @@ def _machine() -> dict[str, Any]:
         "version": 3,
         "versions": versions,
         "cores": os.cpu_count(),
-        # Rounded, because equal machines leave a kernel a few kB more or less.
+        # The memory is rounded, because it differs by a few kB between equal machines.
         "memory_bytes": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), -8),
         "system": f"{platform.system()} {platform.machine()}",
     }

@@ -22,11 +22,12 @@ CLIENTS, DAYS, HOURS = 1_000_000, 7, 24
 SECONDS: Final = 60.0
 _FREE: Final = 6_000_000_000
 _FIRST: Final = 20_000
-"""The number of the first day, since 1970."""
+"""The first day, in days since 1970-01-01."""
 
 
 def main() -> None:
-    """Prints the seconds of the job: the percentiles of every client, and the throttle time of those it throttles."""
+    """Print the seconds of the job. It calculates the percentile of every client, and the throttle time of each client
+    that the proposed quota throttles."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         if shutil.disk_usage(folder).free < _FREE:
             sys.exit(f"the use takes {_FREE // 10**9} GB in {folder}; TMPDIR names another folder")
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def _advised(folder: Path) -> tuple[float, float, int]:
-    """Return the seconds of the job on a running Spark, those of processor, and the number of throttled clients."""
+    """Return the seconds of the job on a running Spark, its CPU seconds, and the number of throttled clients."""
     from kquota.quota.advice import Wish, proposals
     from kquota.simulate.steady import throttled_time
     from kquota.sizes.history import Listing, SnapshotKey
@@ -97,7 +98,7 @@ def _generate(folder: Path) -> None:
             shutil.move(file, place / f"usage-{number}.parquet")
 
 
-# Each step uses the columns of the one before.
+# Each step uses the columns of the previous step.
 _COLUMNS: Final = (
     {"day": f"id div {CLIENTS}", "client": f"id % {CLIENTS}"},
     {

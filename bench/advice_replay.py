@@ -1,6 +1,6 @@
-"""The throttle time that `quota advise` predicts, against that of a broker for the same load.
+"""The throttle time that `quota advise` predicts, compared with the throttle time of a broker for the same load.
 
-`python -m bench.advice_replay ROUNDS` takes about two minutes a round. It is not a part of `make bench`.
+`python -m bench.advice_replay ROUNDS` takes about two minutes for each round. It is not a part of `make bench`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _BEGIN: Final = datetime(2026, 11, 20, tzinfo=UTC)
 _USUAL, _BUSY = 2e5, 8e5
 _RULES: Final = ("--percentile", "90", "--head-room", "100%")
 _PIECES: Final = ((_USUAL, 12.0), (_BUSY, 30.0), (_USUAL, 75.0))
-"""The rates and seconds of the load that the broker gets."""
+"""The load that the broker gets: pairs of a rate in bytes per second and the seconds for which it lasts."""
 _RECORD: Final = 10_000
 _PROMISED: Final = 0.1
 
 
 def main(rounds: int) -> None:
-    """Prints one row for each round."""
+    """Print a table with one row for each round."""
     rows = []
     for number in range(rounds):
         client = f"replayed-{number}"
@@ -70,7 +70,7 @@ def _run(*arguments: str) -> Any:
 def _write_week(folder: Path, cluster: str, client: str) -> None:
     """Write six days of hourly readings, then five minutes with a reading every 10 s.
 
-    The use is four times as high in the first half minute of these five minutes.
+    In the first half minute of these five minutes, the use is four times as high.
     """
     bucket = QuotaBucket(key=PRODUCER_BYTE_RATE, user=None, client_id=client)
     uses = [(_BEGIN + timedelta(hours=n), _USUAL) for n in range(6 * 24)]
@@ -81,9 +81,9 @@ def _write_week(folder: Path, cluster: str, client: str) -> None:
 
 
 def _throttled_seconds(bootstrap: str, topic: str, client: str) -> float:
-    """Send the load, each record as a request when it is due. Return the sum of all throttle times.
+    """Send the load, with one request for each record. Return the sum of all throttle times in seconds.
 
-    A client that collects what is due into larger requests waits less, because the quota lets each request pass whole.
+    A client with larger requests would wait less, because a broker accepts each request as a whole before it delays.
     """
     waits: list[float] = []
     producer = Producer(

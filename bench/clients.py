@@ -1,4 +1,4 @@
-"""Clients with a load that steps up and down, as a process of its own: the latency of their writes in each second.
+"""Clients with a load that steps up and down, in a separate process that reports the latency of their writes.
 
 `python -m bench.clients BOOTSTRAP TOPIC PARTITIONS STEP_SECONDS RATE…` writes until stdin is closed, and prints JSON.
 """
@@ -26,11 +26,13 @@ _PAYLOAD: Final = os.urandom(RECORD)
 _PAUSE: Final = 0.004
 _LAST_SECONDS: Final = 60.0
 _LINGER_MS: Final = 20
-"""Without batches, the requests of the clients would use most of this machine's CPU."""
+"""The longest wait for a batch. Without batches, the requests would use most of this machine's CPU."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write records, evenly over the partitions, with each rate in turn (bytes per second)."""
+    """Write records evenly over the partitions, with each rate (bytes per second) in turn, until stdin has data or
+    ends. Then print the seconds as JSON.
+    """
     gc.disable()  # a collection would delay writes, and there are no reference cycles
     bootstrap, topic, partitions, step, *rates = arguments
     client = _Client(bootstrap, topic, int(partitions))
@@ -51,12 +53,13 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def quantile(latencies: Collection[float], share: float) -> float:
-    """Return a quantile of at least one latency."""
+    """Return the quantile `share` (0 to 1) of the latencies. There must be at least one latency."""
     return sorted(latencies)[math.ceil(share * len(latencies)) - 1]
 
 
 def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
-    """Write `size` bytes in batches that are smaller than a fetch of a partition, `BATCH`."""
+    """Write `size` bytes evenly over the partitions, in batches of at most `BATCH` bytes. A fetch of one partition can
+    return more than a batch."""
     producer = Producer({"bootstrap.servers": bootstrap, "batch.size": BATCH, "linger.ms": 50, "log_level": 2})
     for number in range(size // RECORD):
         traffic.put(producer, topic, _PAYLOAD, number % partitions)
@@ -64,8 +67,8 @@ def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
 
 
 class _Client:
-    """`acks=all`, with batches of up to 20 ms, and the other defaults of librdkafka. A write counts in the second in
-    which it was sent.
+    """A client with `acks=all`, batches of up to 20 ms, and librdkafka's defaults for all other options. A write counts
+    in the second in which it was sent.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
@@ -89,7 +92,9 @@ class _Client:
         return answered
 
     def seconds(self) -> list[Mapping[str, Any]]:
-        """The seconds, without the first and the last one, which are not whole."""
+        """Return the rate and the latencies of each second, without the first and the last second, which are
+        incomplete.
+        """
         whole = sorted(self._latencies)[1:-1]
         return [
             {

@@ -28,10 +28,10 @@ ESTIMATED: Final = (1_000, 10_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Seconds of each round for this number of quotas or partitions.
+    """The seconds of each round for one command and one size, which is a number of quotas or partitions.
 
-    `theirs` has those of Kafka's tool. It is empty if Kafka has no such tool. With `estimated`, Kafka's tool ran for
-    one of them, and its time was multiplied.
+    `theirs` has the seconds of Kafka's tool, and is empty if Kafka has no such tool. With `estimated`, Kafka's tool ran
+    for a single quota, and its time was multiplied by the size.
     """
 
     command: str
@@ -43,7 +43,7 @@ class Point:
 
 
 def sections() -> list[Section]:
-    """Whole processes, except for the planner, whose cluster is in memory."""
+    """Measure whole processes, except for the planner, which gets a cluster in memory."""
     points = [*_on_brokers(), *_planned(), *_estimated()]
     table = [
         [

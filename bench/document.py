@@ -1,4 +1,4 @@
-"""`quota apply` of 10,000 entities: the Admin API against one JVM call each, and ZooKeeper until in force."""
+"""`quota apply` of 10,000 entities: through the Admin API, compared with Kafka's tool, and through ZooKeeper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FORCE_SECONDS: Final = 180.0
 
 
 def through_the_admin_api(found: Sandbox) -> list[Measured]:
-    """Whole processes. Kafka's tool is called only a few times, because 10,000 calls would take hours."""
+    """Measure whole processes. Kafka's tool is called only a few times, because 10,000 calls would take hours."""
     say(f"quota apply, {ENTITIES} entities: {ROUNDS} rounds, and {CALLS} calls of Kafka's tool")
     seconds = tuple(applied(found, ENTITIES) for _ in range(ROUNDS))
     name = f"quota apply, {ENTITIES} entities, Admin API"
@@ -43,7 +43,7 @@ def through_the_admin_api(found: Sandbox) -> list[Measured]:
 
 
 def applied(found: Sandbox, entities: int) -> float:
-    """Seconds of the whole process that writes this number of entities, which are deleted afterwards."""
+    """Return the seconds of the process that writes this number of entities. The entities are deleted afterwards."""
     at = ["--bootstrap-server", found.bootstrap]
     with _documents(entities) as (every, none):
         seconds = cost(kquota("quota", "apply", *at, str(every), "--yes")).seconds
@@ -52,14 +52,14 @@ def applied(found: Sandbox, entities: int) -> float:
 
 
 def one_call(found: Sandbox) -> float:
-    """The median of the seconds that Kafka's tool takes for one entity."""
+    """Return the median of the seconds that Kafka's tool takes for one entity."""
     alter = ["--alter", "--add-config", "producer_byte_rate=1000", "--entity-type", "clients", "--entity-name"]
     command = kafka_tool(found, CONFIGS, "--bootstrap-server", found.bootstrap, *alter)
     return statistics.median(cost([*command, f"client-{n}"]).seconds for n in range(CALLS))
 
 
 def in_zookeeper() -> list[Measured]:
-    """Measured once, on a separate cluster, because each change leaves the brokers a notification for 15 minutes."""
+    """Measure once, on a separate cluster, because each change leaves a notification for the brokers for 15 minutes."""
     with brokers("zookeeper", ON_ZOOKEEPER) as found:
         assert found.zookeeper is not None
         traffic.create(found.bootstrap, "bench", [[1]])
@@ -84,7 +84,8 @@ def in_zookeeper() -> list[Measured]:
 
 
 def _until_throttled(bootstrap: str) -> float:
-    """Sends small writes as the last of the clients until a broker throttles it; returns the time."""
+    """Send small writes as the last client until a broker throttles it. Return the time of this moment, as
+    `time.perf_counter` reports it."""
     seen: list[float] = []
     producer = Producer(
         {
@@ -107,7 +108,7 @@ def _until_throttled(bootstrap: str) -> float:
 
 @contextmanager
 def _documents(entities: int) -> Iterator[tuple[Path, Path]]:
-    """A document with this number of entities, and one that prunes them."""
+    """Yield the files of a document with this number of entities, and of a document that prunes them."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         every, none = Path(folder) / "every.yaml", Path(folder) / "none.yaml"
         lines = (f"  client-{n}: {{producer_byte_rate: 1kB/s, request_percentage: 200}}\n" for n in range(entities))

@@ -1,4 +1,4 @@
-"""One query on one engine: the 99th percentile of each broker's bytes-in, over this number of days of a history.
+"""One query on one engine: the 99th percentile of each broker's bytes-in, over some days of a history.
 
 `python -m bench.engines ENGINE HOW DAYS HISTORY` runs as a separate process, to measure its memory. It prints one JSON
 object: the seconds from the query to the answer on a running engine, the processor seconds, the maximum memory in MB,
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 Answer = dict[int, float]
-# One text for both, because the SQL of DuckDB and Spark does not differ here.
+# DuckDB and Spark get the same text, because their SQL does not differ here.
 _GROWN: Final = """
     select time, broker, sum(grown) / max(seconds) as rate from replicas
     where leader and grown is not null group by time, broker"""
@@ -33,7 +33,7 @@ RATES: Final = {"grown": _GROWN, "windowed": _WINDOWED, "rolled": _ROLLED}
 
 
 def main() -> None:
-    """Runs the query and prints the measurements."""
+    """Run the query and print the measurements."""
     engine, how, days, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     table = "brokers" if how == "rolled" else "replicas"
     parts = sorted(folder.glob("batch=*/cluster=*/date=*"))[:days]
@@ -45,7 +45,7 @@ def _spark(how: str, table: str, files: list[str]) -> dict[str, Any]:
     from kquota.spark.files import NOTHING
     from kquota.spark.session import session, starting
 
-    # As `move estimate` starts it: for snapshots that must be joined, or for a rolled history.
+    # `move estimate` also starts Spark in these two ways: for snapshots that must be joined, or for a rolled history.
     stored = sum(Path(file).stat().st_size for file in files)
     joined, summed = (stored, 0) if how == "windowed" else (0, stored)
     with (
@@ -104,7 +104,7 @@ def _measured(ask: Callable[[], Answer]) -> dict[str, Any]:
 
 
 def _processes() -> Iterator[Path]:
-    """This process and its children, which include Spark's JVM."""
+    """Yield this process and its children, which include Spark's JVM."""
     for process in Path("/proc").glob("[0-9]*"):
         if int(process.name) == os.getpid() or _stat(process)[1] == str(os.getpid()):
             yield process
@@ -118,7 +118,7 @@ def _stat(process: Path) -> list[str]:
 
 
 def processor() -> float:
-    """Return the processor seconds of this process and its children."""
+    """Return the CPU seconds of this process and its children."""
     ticks = sum(int(stat[11]) + int(stat[12]) for stat in map(_stat, _processes()))
     return ticks / os.sysconf("SC_CLK_TCK")
 

@@ -32,7 +32,7 @@ _STAMP: Final = "2026-11-21T01:02:03Z"
 
 
 def sections() -> list[Section]:
-    """Seconds beyond those for a plan of one partition, and the maximum memory of all processes."""
+    """Measure the seconds beyond those for a plan of one partition, and the maximum memory of all processes."""
     with inputs(1, PARTITIONS) as folder:
         return [measured("fleet", [_measured(folder, name) for name in _FILES])]
 
@@ -57,7 +57,7 @@ def _measured(folder: Path, name: str) -> Measured:
 
 @contextlib.contextmanager
 def inputs(*counts: int) -> Iterator[Path]:
-    """A folder with inputs for each number of partitions, in a folder of that name."""
+    """Yield a folder with inputs for each number of partitions, in a subfolder with this number as its name."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         say(f"making plans and histories of {', '.join(f'{count:,}' for count in counts)} partitions ...")
         subprocess.run([sys.executable, "-m", "bench.fleet", folder, *map(str, counts)], check=True)
@@ -65,7 +65,7 @@ def inputs(*counts: int) -> Iterator[Path]:
 
 
 def estimated(folder: Path, plan: str) -> tuple[float, float]:
-    """Seconds of a whole `move estimate`, and the maximum memory of its processes in MB."""
+    """Return the seconds of a whole `move estimate`, and the maximum memory of its processes in MB."""
     words = ["--history", str(folder / _HISTORY), "--reassignment-json-file", str(folder / plan)]
     words += ["--throttle", "50MB/s"]
     words += [word for broker in range(BROKERS) for word in ("--bytes-in", f"{broker}=1MB/s")]
@@ -77,7 +77,7 @@ def estimated(folder: Path, plan: str) -> tuple[float, float]:
             most = max(most, _megabytes(process.pid))
             time.sleep(_LOOK_SECONDS)
         took = time.perf_counter() - started
-        # 1 is an answer: the move does not fit, or never ends.
+        # Exit code 1 is also an answer: the move does not fit, or never ends.
         if process.returncode not in (0, 1):
             said.seek(0)
             raise RuntimeError(said.read().decode())
@@ -85,7 +85,7 @@ def estimated(folder: Path, plan: str) -> tuple[float, float]:
 
 
 def _megabytes(pid: int) -> float:
-    """The current memory of a process and its children. A process that has just ended has none."""
+    """Return the current memory of a process and its children in MB. It is 0 for a process that has just ended."""
     with contextlib.suppress(OSError, StopIteration):
         status = Path(f"/proc/{pid}/status").read_text()
         own = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
@@ -95,7 +95,7 @@ def _megabytes(pid: int) -> float:
 
 
 def make(folder: Path, counts: list[int]) -> None:
-    """Creates the inputs. Each partition is on three brokers, and the plan moves the last one."""
+    """Create the inputs. Each partition has three replicas, and the plan moves the last one."""
     from kquota.spark.files import MUCH, NOTHING
     from kquota.spark.session import session, starting
 

@@ -1,4 +1,4 @@
-"""Queries on a long history: Spark as kquota starts it, DuckDB and Polars on the same files."""
+"""Queries on a long history, by Spark as kquota starts it, and by DuckDB and Polars on the same files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.section import Section, verdict
 PARTITIONS, BROKERS, FOLLOWERS = 30_000, 50, 2
 A_DAY: Final = 24 * PARTITIONS * (1 + FOLLOWERS)
 TEN, FIFTY, HUNDRED = 5, 24, 47
-"""Days of hourly snapshots: at least so many million rows."""
+"""The days of hourly snapshots that have at least 10, 50 and 100 million rows."""
 
 SECONDS: Final = 5.0
 MEGABYTES: Final = 3_000.0
@@ -31,7 +31,9 @@ _ENGINES: Final = ("spark", "duckdb", "polars")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One query: the seconds of each round, the maxima of the other values, and whether its promise holds."""
+    """The result of one query: the seconds of each round, the maxima of the other values, and whether the promise
+    holds.
+    """
 
     engine: str
     how: str
@@ -44,12 +46,12 @@ class Answered:
 
     @property
     def median(self) -> float:
-        """The median of the rounds in seconds."""
+        """The median of the rounds, in seconds."""
         return statistics.median(self.seconds)
 
 
 def sections() -> list[Section]:
-    """Every query on every installed engine, on one history that is deleted afterwards."""
+    """Run every query on every engine, on one history that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         if shutil.disk_usage(folder).free < _FREE:
             sys.exit(f"the history takes {_FREE // 10**9} GB in {folder}; TMPDIR names another folder")
@@ -76,7 +78,7 @@ def _asked(history: Path) -> list[Answered]:
 
 
 def _promised(each: Answered, every: Sequence[Answered]) -> Answered:
-    """True if the promises of issue 6 apply: to Spark, on stored growth."""
+    """Return the result with its promise. Only Spark on stored growth has a promise, for 50 and 100 million rows."""
     if (each.engine, each.how) != ("spark", "grown") or each.rows == TEN * A_DAY:
         return each
     if each.rows == FIFTY * A_DAY:
@@ -118,7 +120,7 @@ def _section(found: Sequence[Answered]) -> Section:
 
 
 def _generate(folder: Path, days: int) -> None:
-    """Creates a history like `log-dirs --compact`, of one cluster with one snapshot per hour."""
+    """Create a history like `log-dirs --compact`, of one cluster with one snapshot for each hour."""
     from kquota.spark.files import MUCH, Files
     from kquota.spark.session import session
 
@@ -149,7 +151,7 @@ def _generate(folder: Path, days: int) -> None:
 
 
 _LED: Final = A_DAY // (1 + FOLLOWERS)
-# Each step uses the columns of the one before. A day's rows come in the order of a history: leaders, then followers.
+# Each step uses the columns of the previous step. A day's rows come in the order of a history: leaders, then followers.
 _COLUMNS: Final = (
     {"day": f"id div {A_DAY}", "leader": f"id % {A_DAY} < {_LED}", "within": f"id % {A_DAY}"},
     {

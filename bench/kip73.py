@@ -24,17 +24,17 @@ MOST: Final = 1.1
 PARTITIONS: Final = 100
 THROTTLE: Final = 3_000_000
 SIZE: Final = 900_000
-"""The size of each partition: work for half a minute."""
+"""The size of each partition in bytes. A move of all partitions takes about half a minute."""
 LOAD: Final = 600_000
-"""Bytes per second that producers write."""
+"""The bytes per second that producers write."""
 FINE: Final = {
     "replica.fetch.response.max.bytes": "1000000",
     "replica.fetch.backoff.ms": "50",
     "replica.fetch.wait.max.ms": "50",
     "replication.quota.window.num": "3",
 }
-"""As shipped, a window takes the bytes of 11 s at once and then none for 11 s; a move of half a minute would show that
-and not the rate.
+"""With Kafka's defaults, a broker copies the bytes of 11 s at once, and then none for 11 s. A move of half a minute
+would then not show the rate.
 """
 _POLL: Final = 0.2
 _LONGEST: Final = 180.0
@@ -44,9 +44,10 @@ Replicas = list[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """One move of the plan: the replicas of partition 0, 1, 0, 1, …, before and after, and the broker of the followers.
+    """One move of the plan. `here` and `there` are the replicas before and after it, for partitions with an even and an
+    odd number.
 
-    The copies to these go through the one broker whose throttle is the bottleneck.
+    All copies to `followers` go through the one broker whose throttle is the bottleneck.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Leg:
     followers: Replicas
 
     def placed(self, replicas: tuple[Replicas, Replicas]) -> list[Replicas]:
-        """The replicas of every partition."""
+        """Return the replicas of every partition."""
         return [replicas[number % 2] for number in range(PARTITIONS)]
 
 
@@ -69,19 +70,19 @@ LEGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The used share of the throttle between 10% and 90% of the bytes: copies and in-sync follower traffic."""
+    """The share of the throttle that copies and in-sync follower traffic use between 10% and 90% of the bytes."""
 
     name: str
     share: float
 
     @property
     def kept(self) -> bool:
-        """True if it is within 10% of the throttle."""
+        """True if the share is within 10% of the throttle."""
         return LEAST <= self.share <= MOST
 
 
 def sections() -> list[Section]:
-    """Every leg, with and without producers, each on a separate topic."""
+    """Run every leg with and without producers, each time on a separate topic."""
     with brokers("kip73", properties=FINE) as found:
         shares = [_leg(found, leg, load) for leg in LEGS for load in (0, LOAD)]
     return [
@@ -122,7 +123,7 @@ def _kquota(*arguments: str) -> None:
 
 
 def _points(copied: Copied, there: Mapping[int, frozenset[int]]) -> Iterator[tuple[float, int]]:
-    """Times in seconds with the bytes copied so far, until every partition has arrived."""
+    """Yield pairs of a time in seconds and the bytes copied so far, until every partition has arrived."""
     client, give_up = traffic.admin(copied.servers.bootstrap), time.monotonic() + _LONGEST
     while traffic.replicas(client, copied.topic) != there:
         if time.monotonic() > give_up:
@@ -134,7 +135,7 @@ def _points(copied: Copied, there: Mapping[int, frozenset[int]]) -> Iterator[tup
 
 
 def _rate(points: Sequence[tuple[float, int]]) -> float:
-    """Bytes per second between 10% and 90% of the bytes."""
+    """Return the bytes per second between 10% and 90% of the bytes."""
     total = points[-1][1]
     (began, first), (ended, last) = (next(p for p in points if p[1] >= share * total) for share in (0.1, 0.9))
     return (last - first) / (ended - began)
@@ -142,9 +143,9 @@ def _rate(points: Sequence[tuple[float, int]]) -> float:
 
 @dataclass(slots=True)
 class Copied:
-    """The bytes that followers have received, by the length of their files.
+    """The bytes that followers have received, measured from the sizes of their files.
 
-    A partition ends when its old leader leaves it.
+    A partition is not counted any more when its old leader has deleted its replica.
     """
 
     topic: str
@@ -158,7 +159,7 @@ class Copied:
         self.count()
 
     def count(self) -> None:
-        """Adds the bytes since the last call."""
+        """Add the bytes since the last call."""
         for number in set(range(PARTITIONS)) - self.over:
             for broker in self.leg.followers:
                 size = self._size(broker, number) or 0
@@ -168,7 +169,7 @@ class Copied:
                 self.over.add(number)
 
     def _size(self, broker: int, number: int) -> int | None:
-        """The size of the only segment; None if the broker has no replica."""
+        """Return the size of the only segment, or None if the broker has no replica."""
         for folder in self.servers.broker(BrokerId(broker)).log_dirs:
             with suppress(FileNotFoundError):
                 return (folder / f"{self.topic}-{number}" / f"{0:020}.log").stat().st_size

@@ -22,7 +22,7 @@ ROUNDS: Final = 3
 
 
 def main() -> None:
-    """Measures the CPU time, because the time of the brokers is that of a simulation. Prints one table."""
+    """Print one table with the CPU time of each command. The elapsed time would depend on the simulated brokers."""
     with many_brokers(BROKERS, PARTITIONS) as bootstrap, tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         commands = {
             "log-dirs --describe": ["log-dirs", "--describe"],
@@ -43,7 +43,7 @@ def _row(costs: list[Cost]) -> tuple[str, str, str]:
 
 
 def _costs(words: list[str]) -> list[Cost]:
-    """The first round does not count, because the brokers calculate their answers in it."""
+    """Return the costs of all rounds but the first, in which the brokers still calculate their answers."""
     say(f"{words[0]} {words[1]}: {ROUNDS} rounds")
     cost(kquota(*words))
     return [cost(kquota(*words)) for _ in range(ROUNDS)]

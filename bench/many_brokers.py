@@ -31,7 +31,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, Met
 
 _CLUSTER: Final = "bench-many-brokers-aaaa"
 _OF_TOPIC: Final = 100
-"""The partitions of each topic."""
+"""The number of partitions of each topic."""
 _REPLICAS: Final = 3
 _UNKNOWN_TOPIC: Final = 3
 _VOLUME: Final = 20 * 10**12
@@ -50,7 +50,7 @@ _REQUESTS: Final[Mapping[int, Any]] = {
 
 
 class ManyBrokers:
-    """The answers of the cluster to each request."""
+    """The cluster and its answers to requests."""
 
     def __init__(self, brokers: int, partitions: int) -> None:
         self.ports: list[int] = []
@@ -72,7 +72,7 @@ class ManyBrokers:
         }
 
     def answer(self, broker: int, frame: bytes) -> bytes:
-        """Returns the answer of one broker to a request without its length, and with the length of the answer."""
+        """Return the answer of one broker, which begins with its length. `frame` is a request without its length."""
         key, version, correlation, length = struct.unpack_from(">hhih", frame)
         request = _REQUESTS[key]
         start = 10 + max(0, length) + (1 if request.flexible_version_q(version) else 0)
@@ -214,7 +214,7 @@ async def _serve(cluster: ManyBrokers, brokers: int) -> None:
 
 @contextmanager
 def many_brokers(brokers: int, partitions: int) -> Iterator[str]:
-    """Runs the cluster in a process of its own, and yields the bootstrap address."""
+    """Run the cluster in a separate process, and yield its bootstrap address."""
     command = [sys.executable, "-m", "bench.many_brokers", str(brokers), str(partitions)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None

@@ -12,10 +12,10 @@ from bench.section import Section, verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Seconds of each round; `promised` is the most that README states; `theirs` is what Kafka's tool takes for
-    it, estimated from some calls.
+    """The seconds of each round. `promised` is the maximum that the README states. `theirs` is the time of Kafka's
+    tool, estimated from some calls.
 
-    `megabytes` is the most memory of all rounds, None where nothing is promised of it.
+    `megabytes` is the maximum memory of all rounds, or None if it was not measured.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Measured:
 
 
 def measured(name: str, found: Sequence[Measured]) -> Section:
-    """The figures of one part."""
+    """Return the measurements of one part as a section."""
     table = [
         [
             each.name,

@@ -1,6 +1,6 @@
 """Runs one command and prints its seconds, its maximum kB of memory, its exit code and its CPU seconds.
 
-It is a small process of its own, because Linux counts the memory of a process's parent as its own.
+It is a small separate process, because Linux counts the memory of a process's parent for the process itself.
 """
 
 from __future__ import annotations

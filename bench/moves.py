@@ -31,7 +31,7 @@ _EACH: Final = 100
 
 
 def sections() -> list[Section]:
-    """The races with Kafka's tool, and the times of large plans."""
+    """Run the races with Kafka's tool, and measure large plans."""
     with brokers("moves") as found, _races(found) as races:
         results = [run(race) for race in races]
     return [raced("moves", results), measured("large plans", _scale())]
@@ -39,7 +39,7 @@ def sections() -> list[Section]:
 
 @contextmanager
 def _races(found: Sandbox) -> Iterator[list[Race]]:
-    """Whole processes, on a topic whose plan is done, while no move is running."""
+    """Yield races of whole processes, for a plan that is done, while no move is running."""
     at = ["--bootstrap-server", found.bootstrap]
     traffic.create(found.bootstrap, "bench-moves", [[1, 2]])
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
@@ -57,7 +57,7 @@ def _races(found: Sandbox) -> Iterator[list[Race]]:
 
 
 def _scale() -> list[Measured]:
-    """A plan of 100,000 partitions, calculated by kquota's rules with immediate answers of the cluster."""
+    """Measure kquota's rules for a plan of 100,000 partitions. The cluster's answers are in memory."""
     partitions = _TOPICS * _EACH
     say(f"a plan of {partitions:,} partitions: {ROUNDS} rounds")
     with TemporaryDirectory(prefix="kquota-bench-") as folder:
@@ -95,12 +95,12 @@ def _cost(plan: Path) -> dict[str, float]:
 
 
 def written(folder: Path, entries: Sequence[Mapping[str, object]]) -> Path:
-    """A plan of these entries in a file."""
+    """Write a plan of these entries, and return its file."""
     plan = folder / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": entries}, separators=(",", ":")))
     return plan
 
 
 def entry(topic: str, partition: int, replicas: list[int]) -> dict[str, object]:
-    """A partition of a plan."""
+    """Return the entry of a plan for one partition."""
     return {"topic": topic, "partition": partition, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}

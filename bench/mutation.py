@@ -42,10 +42,11 @@ MOST_SENT: Final = 1.1
 MOST_TIME: Final = 1.1
 MOST_SPREAD: Final = 1.3
 AT_ONCE: Final = 5.0
-"""Seconds for a whole process that does not wait for the quota, on a busy machine; waiting would take 13."""
+"""The maximum seconds of a whole process that does not wait for the quota, on a busy machine. A wait would take 13 s.
+"""
 _BUSY: Final = 75
 _HEARD: Final = 3.0
-"""Seconds after which brokers on ZooKeeper also apply a quota."""
+"""The seconds after which brokers on ZooKeeper also apply a quota."""
 _LONGEST: Final = 600.0
 _AUTHORIZERS: Final = {
     "4.3.1": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -58,7 +59,9 @@ _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule require
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Clients that start together under one quota in mutations per second, each with this number of topics."""
+    """Clients that start together under one quota. Each client creates this number of topics. `rate` is in mutations
+    per second.
+    """
 
     name: str
     topics: int
@@ -68,7 +71,7 @@ class Case:
 
     @property
     def ideal(self) -> float:
-        """The seconds that the bucket itself takes: Kafka's own arithmetic without pauses."""
+        """The seconds that the token bucket requires, by Kafka's arithmetic and without other delays."""
         items = [self.partitions] * (self.topics * self.clients)
         return list(rounds(items, Mutations(Bucket(rate=self.rate))))[-1].at / 1_000
 
@@ -82,7 +85,8 @@ CROWD: Final = Case(name="20 clients x 50 topics at 10/s", topics=50, partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Seconds of the first and the last client; `sent` counts topics in requests, including repeated ones."""
+    """The seconds of the first and the last client. `sent` is the number of topics in all requests, including repeated
+    ones, divided by the number of topics."""
 
     kafka: str
     name: str
@@ -95,12 +99,12 @@ class Outcome:
 
     @property
     def spread(self) -> float:
-        """For clients that start together: the time of the last one divided by that of the first."""
+        """The time of the last client divided by the time of the first, for clients that start together."""
         return self.last / self.first
 
 
 def sections() -> list[Section]:
-    """Every case on every version, with fresh full buckets."""
+    """Run every case on every version. Each case begins with a full bucket."""
     found = [outcome for version in VERSIONS for outcome in (*_readable(version), _unreadable(version))]
     table = [
         [
@@ -162,7 +166,7 @@ def _unreadable(version: str) -> Outcome:
 
 
 def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: float | None) -> Outcome:
-    """Runs one case. If `most_spread` is None, the only promise is that all clients end."""
+    """Run one case. If `most_spread` is None, several clients only promise that all of them end."""
     say(f"Kafka {version}: {case.name}, {case.ideal:.0f} s ...")
     together = Barrier(case.clients)
 
@@ -205,7 +209,7 @@ def _ran(version: str, bootstrap: str, config: Path, case: Case, most_spread: fl
 
 
 def _opted_out(version: str, found: Sandbox, scratch: Path) -> Outcome:
-    """`--no-retry-quota-violated`: the first rejection ends the command with exit code 75."""
+    """Run a command with `--no-retry-quota-violated`, which the first rejection ends with exit code 75."""
     case, config = ALONE[0], scratch / "opted-out"
     config.write_text(f"client.id={config.name}\n")
     _limit(found, Entity(client_id=config.name), case.rate)

@@ -1,6 +1,6 @@
-"""`kquota ARGUMENTS…` with PySpark's default session: `SparkSession.builder.getOrCreate()`, and stop.
+"""`kquota ARGUMENTS…` with PySpark's default session: `SparkSession.builder.getOrCreate()`, then `stop`.
 
-It reads the cluster, samples, runs the DataFrame job and prints like kquota, but one after the other.
+It does the same work as kquota, but starts Spark only after it has read and sampled the cluster.
 """
 
 from __future__ import annotations

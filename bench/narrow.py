@@ -1,6 +1,6 @@
-"""A network that one process and its children have for themselves: loopback with a limited rate (Linux).
+"""A private network for one process and its children: loopback with a limited rate (Linux).
 
-`python -m bench.narrow RATE COMMAND…` limits the loopback of this process to bytes per second, then runs the command.
+`python -m bench.narrow RATE COMMAND…` limits loopback to RATE bytes per second, and then runs the command.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from typing import Final
 
 _BURST: Final = 131_072
-"""A token bucket filter needs at least the largest packet of loopback, 64 KiB."""
+"""The burst of the token bucket filter in bytes. It must be at least the largest packet of loopback, 64 KiB."""
 _QUEUE: Final = 4_000_000
 
 
 def narrowed(rate: int, command: Sequence[str]) -> list[str]:
-    """Return the command in a network with this rate in bytes per second. It needs `unshare`, `ip` and `tc`."""
+    """Return the command line that runs `command` in a network with this rate, in bytes per second. It needs `unshare`,
+    `ip` and `tc`."""
     here = [sys.executable, "-m", "bench.narrow", str(rate), *command]
-    # With a user namespace, root is not needed.
+    # A user namespace makes root unnecessary.
     return ["unshare", "--map-root-user", "--net", *here]
 
 
 def main(rate: int, command: Sequence[str]) -> None:
-    """Limit loopback and become the command."""
+    """Limit loopback, and replace this process with the command."""
     loopback = ["dev", "lo"]
     subprocess.run(["ip", "link", "set", *loopback, "up"], check=True)
     queue = ["tbf", "rate", f"{rate}bps", "burst", str(_BURST), "limit", str(_QUEUE)]

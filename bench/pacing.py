@@ -31,18 +31,18 @@ STARVING: Final = 1_000_000
 FASTER: Final = 15_000_000
 DEADLINE: Final = 60
 PROPERTIES: Final = {"replication.quota.window.num": "3"}
-"""As shipped, a move of a minute shows the bytes of 11 s at once, and then none for 11 s."""
+"""With Kafka's defaults, a broker copies the bytes of 11 s at once, and then none for 11 s."""
 _TOPIC: Final = "bench-pacing"
 _LONGEST: Final = 240.0
 _LAST_SECONDS: Final = 10.0
-"""Of these last seconds, a fraction of a second is a large share."""
+"""The last seconds of a move do not count, because a small error is a large share of the time that is left."""
 
 Reading = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One figure of one release, and the most that is promised."""
+    """One measured value of one release, and the maximum that is promised."""
 
     release: str
     name: str
@@ -52,12 +52,12 @@ class Promise:
 
     @property
     def kept(self) -> bool:
-        """True if it holds."""
+        """True if the promise holds."""
         return self.value <= self.most
 
 
 def sections() -> list[Section]:
-    """All figures, for a release with KRaft and one with ZooKeeper."""
+    """Measure all values on a release with KRaft and on one with ZooKeeper."""
     found: list[Promise] = []
     for release in RELEASES:
         with brokers("pacing", release, properties=PROPERTIES) as cluster, TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def sections() -> list[Section]:
 
 
 class _Operator:
-    """Moves the topic there and back between brokers 2 and 3, and watches it."""
+    """An operator who moves the topic back and forth between brokers 2 and 3, and watches the moves."""
 
     def __init__(self, cluster: Sandbox, folder: Path, release: str) -> None:
         self._cluster, self._folder, self._release, self._at = cluster, folder, release, 2
@@ -119,7 +119,8 @@ class _Operator:
 
     @contextmanager
     def _moved(self) -> Iterator[Future[float]]:
-        """The seconds until the brokers report the replicas of the plan. kquota sees this up to an interval later."""
+        """Yield a future for the seconds until the brokers report the replicas of the plan. kquota shows this up to an
+        interval later."""
         with ThreadPoolExecutor(1) as thread:
             yield thread.submit(self._seconds_until_moved)
 
@@ -152,7 +153,7 @@ class _Operator:
         )
 
     def _stopped(self) -> Promise:
-        """The copies of the figure before continue, to a broker that is killed."""
+        """Kill the destination of the copies that `_starved` has started. Return the seconds until kquota names it."""
         plan = str(self._folder / "plan.json")
         readings = self._watched(plan)
         next(readings)

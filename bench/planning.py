@@ -26,7 +26,7 @@ ROUNDS: Final = 3
 
 
 def sections() -> list[Section]:
-    """Seconds from a cluster in memory to the plan with its text, for each goal."""
+    """Measure the seconds from a cluster in memory to the text of the plan, for each goal."""
     cluster = _skewed(PARTITIONS)
     say(f"move plan, {PARTITIONS} partitions on {BROKERS} brokers: {ROUNDS} rounds of {len(_goals(cluster))} goals")
     found = [
@@ -41,13 +41,14 @@ def sections() -> list[Section]:
 
 
 def drained(partitions: int) -> float:
-    """Seconds for the drain of 8 of 200 brokers with this number of partitions."""
+    """Return the seconds that the planner takes to drain 8 of 200 brokers with this number of partitions."""
     cluster = _skewed(partitions)
     return _seconds(cluster, next(iter(_goals(cluster).values())))
 
 
 def _skewed(count: int) -> ClusterLayout:
-    """Three replicas on three of four racks at random. A few partitions have most of the bytes. 8 brokers are new.
+    """Return a cluster with three replicas of each partition on three of four racks, at random. A few partitions have
+    most of the bytes, and 8 brokers are empty.
 
     The seed is fixed, so every run plans for the same cluster.
     """

@@ -21,7 +21,7 @@ STYLE: Final[dict[Any, object]] = {
 
 
 def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """The rows of the part `curve` as SVG."""
+    """Draw the rows of the part `curve` as SVG into `file`."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -46,7 +46,7 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
             panel.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
             panel.minorticks_off()
         axes[0].set_ylabel("seconds")
-        # The legend shows labels of several panels once.
+        # Several panels have the same labels, and the legend shows each label once.
         handles = {h.get_label(): h for panel in axes for h in panel.get_legend_handles_labels()[0]}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
         figure.savefig(file, metadata={"Date": None})

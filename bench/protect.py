@@ -30,10 +30,10 @@ from kquota.sandbox import traffic
 from kquota.sandbox.cluster import Sandbox
 
 NETWORK: Final = 60_000_000
-"""Bytes per second of the network that brokers, clients and kquota share."""
+"""The bytes per second of the network that brokers, clients and kquota share."""
 STEP_SECONDS: Final = 30
 LOADS: Final = (3_000_000, 12_000_000)
-"""Bytes per second that the clients write, in turn."""
+"""The bytes per second that the clients write. The two loads alternate."""
 PARTITIONS: Final = 4
 SIZE: Final = 1_800_000_000
 FIXED: Final = (24_000_000, 32_000_000, 40_000_000)
@@ -48,14 +48,15 @@ PROPERTIES: Final = {
     "log.segment.delete.delay.ms": "1000",
     "log.retention.check.interval.ms": "5000",
 }
-"""As shipped, a broker copies the bytes of 11 s at once, and then none for 11 s. Here, it copies in short fetches.
+"""With Kafka's defaults, a broker copies the bytes of 11 s at once, and then none for 11 s. Here, it copies in short
+fetches.
 
 Segments have Kafka's default size, because the fsync at the end of a segment delays clients.
 """
 MEMORY: Final = Path("/dev/shm")
-"""The log dirs are in memory, because all brokers share one disk."""
+"""The folder of the log dirs. It is in memory, because all brokers share one disk."""
 KEPT: Final = ("segment.bytes=33554432", "retention.bytes=33554432")
-"""The clients' topic must not fill the memory."""
+"""The configs of the clients' topic, which must not fill the memory."""
 HEAP: Final = "-Xms3g -Xmx3g -Xmn2g"
 """The heap of each broker. With the 384 MB of the sandbox, a collection stops a broker for 10 to 40 ms every few
 seconds, which delays clients more than a move does.
@@ -70,14 +71,14 @@ _NO_MOVE: Final = "no move"
 UNTHROTTLED: Final = "no throttle"
 PROTECTED: Final = ("--protect", "--protect --max-latency")
 MAX_LATENCY: Final = "15ms"
-"""The goal allows the clients, who wait up to 20 ms for a batch, 1.5 times 28 ms. kquota's own writes usually take
-8 ms, and with copies their latency rises more slowly than that of the clients' larger requests.
+"""The limit for kquota's own writes. The clients wait up to 20 ms for a batch, and may take 1.5 times 28 ms. kquota's
+writes usually take 8 ms, and copies raise their latency less than the latency of the clients' larger requests.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """One move, or none: its clients second by second, and the report of its run."""
+    """The seconds of the clients during a move, or without one, and the report of the move's run."""
 
     name: str
     began: float
@@ -87,7 +88,7 @@ class Course:
 
     @property
     def during(self) -> Sequence[Mapping[str, Any]]:
-        """The whole seconds of the move."""
+        """The complete seconds of the clients during the move."""
         return [one for one in self.clients if self.began + 1 <= one["second"] <= self.began + self.seconds - 1]
 
     def share(self, baseline: Mapping[float, float]) -> float:
@@ -97,15 +98,15 @@ class Course:
 
 
 def sections() -> list[Section]:
-    """All moves, on one set of brokers."""
+    """Run all moves on the same brokers, in a separate process with a narrow network."""
     command = narrowed(NETWORK, [sys.executable, "-m", "bench.protect"])
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return [section([Course(**one) for one in json.loads(ran.stdout)])]
 
 
 def courses() -> list[Course]:
-    """The time without a move, and each move."""
-    os.environ["_JAVA_OPTIONS"] = HEAP  # the JVM prefers it to the options of the sandbox
+    """Measure the clients without a move and during each move."""
+    os.environ["_JAVA_OPTIONS"] = HEAP  # this variable overrides the options of the sandbox
     with TemporaryDirectory(prefix="kquota-bench-", dir=MEMORY) as folder, ExitStack() as stack:
         os.environ["XDG_STATE_HOME"] = folder  # this process has no other servers
         found = stack.enter_context(brokers("protect", properties=PROPERTIES))
@@ -118,7 +119,7 @@ def courses() -> list[Course]:
 
 
 class _Stage:
-    """The brokers, the topic of the clients, and the topic that moves there and back between brokers 2 and 3."""
+    """The brokers, the topic of the clients, and the topic that moves back and forth between brokers 2 and 3."""
 
     def __init__(self, found: Sandbox, folder: Path) -> None:
         self._found, self._folder, self._at = found, folder, 2
@@ -163,7 +164,7 @@ def _answer(*command: str) -> Mapping[str, Any]:
 
 
 def section(courses: Sequence[Course]) -> Section:
-    """The table, and rows with everything that the picture shows."""
+    """Return the section: its table, and rows with all values that the picture shows."""
     baseline = _baseline(courses[0])
     shares = {one.name: one.share(baseline) for one in courses}
     moves = {one.name: one.seconds for one in courses[1:]}
@@ -208,7 +209,7 @@ def section(courses: Sequence[Course]) -> Section:
 
 
 def _baseline(course: Course) -> dict[float, float]:
-    """The 99th percentile of all writes without a move, by load."""
+    """Return the 99th percentile of the latency of all writes without a move, by load."""
     writes: defaultdict[float, list[float]] = defaultdict(list)
     for one in course.during:
         writes[one["written"]] += one["latencies"]

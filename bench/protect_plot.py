@@ -17,7 +17,8 @@ _MEGA: Final = 1e6
 
 
 def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """The moves without a throttle, with the best fixed one, and with each way of `--protect`, as SVG."""
+    """Draw the moves without a throttle, with the best fixed throttle, and with each kind of `--protect`, as SVG into
+    `file`."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,4 +1,4 @@
-"""Quotas: describe against Kafka's tool, and `quota apply`."""
+"""Quotas: describing them, compared with Kafka's tool, and `quota apply`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _BATCH: Final = 1_000
 
 
 def sections() -> list[Section]:
-    """Whole processes, on a cluster with 10,000 quotas. `apply` runs on an empty cluster, and in ZooKeeper."""
+    """Measure whole processes on a cluster with 10,000 quotas. `apply` runs before on the empty cluster, and in
+    ZooKeeper.
+    """
     with brokers("quotas") as found:
         applied = document.through_the_admin_api(found)
         seed(found.bootstrap, range(ENTITIES))
@@ -34,7 +36,7 @@ def sections() -> list[Section]:
 
 
 def seed(bootstrap: str, users: range, client_id: Default | None = None) -> None:
-    """Gives each of these users a quota, or with `client_id` each of their clients."""
+    """Set a quota for each of these users, or with `client_id` for clients of each user."""
     with Wire(bootstrap, {}) as wire:
         for first in range(users.start, users.stop, _BATCH):
             batch = [Entity(user=f"user-{n}", client_id=client_id) for n in users[first - users.start :][:_BATCH]]

@@ -1,7 +1,7 @@
 """Quotes the tables of `make bench` in the documents word for word, so that all figures are from one run.
 
-`python -m bench.quoted bench-results` keeps a run below docs/bench and puts its tables and its pictures into the
-documents: a table in the fence after `<!-- bench: NAME -->`.
+`python -m bench.quoted bench-results` keeps a run in docs/bench, and puts each of its tables into the fence after
+`<!-- bench: NAME -->` in the documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEPT: Final = ROOT / "docs" / "bench"
 JSON: Final = "bench.json"
 TEXT: Final = "bench.txt"
 PICTURES: Final = {"curve": "cost.svg", "protect": "protect.svg"}
-"""The pictures of sections."""
+"""The file of the picture of a section, by the name of the section."""
 _SECTION: Final = re.compile(r"^== (?P<name>[^\n]+) ==\n(?P<table>.*?)(?=\n*^== |\n*\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(
     r"(?P<head><!-- bench: (?P<name>.+?) -->\n+```text\n)(?P<table>.*?)(?P<foot>\n```)", re.DOTALL
@@ -26,27 +26,29 @@ _QUOTED: Final = re.compile(
 
 
 def tables(text: str) -> dict[str, str]:
-    """The sections of a bench.txt by their names."""
+    """Return the sections of a bench.txt by their names."""
     return {found["name"]: found["table"] for found in _SECTION.finditer(text)}
 
 
 def text(found: Mapping[str, str]) -> str:
-    """A bench.txt with these sections, in the form that `tables` reads."""
+    """Return a bench.txt with these sections, in the form that `tables` reads."""
     return "\n".join(f"== {name} ==\n{table}\n" for name, table in found.items())
 
 
 def quotes(document: str) -> Iterator[tuple[str, str]]:
-    """The section and the content of each fence."""
+    """Return the name of the section and the content of each fence that quotes one."""
     return ((found["name"], found["table"]) for found in _QUOTED.finditer(document))
 
 
 def documents() -> list[Path]:
-    """Every page that can have quotes."""
+    """Return every page that can quote a section."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main(run: Path) -> None:
-    """Keeps the run and quotes it. Exits without a write unless fences and sections match one to one."""
+    """Keep the files of the run, and quote its sections. Exit without a write unless each section is quoted and each
+    fence has its section.
+    """
     told = tables((run / TEXT).read_text())
     pages = {page: page.read_text() for page in documents()}
     quoted = {name for said in pages.values() for name, _ in quotes(said)}

@@ -1,4 +1,4 @@
-"""Two commands against each other: whole processes on one cluster, alternating."""
+"""Races of two commands: whole processes on one cluster, which run alternately."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _METER: Final = Path(__file__).with_name("meter.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """One question for both tools. `promised` is the ratio in README, None without a promise.
+    """The same task for both tools. `promised` is the ratio in the README, or None without a promise.
 
-    `megabytes` is the maximum memory of kquota, None without a promise.
+    `megabytes` is the promised maximum memory of kquota, or None without a promise.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The cost of each round, in order."""
+    """The costs of the two commands in each round, in order."""
 
     race: Race
     ours: tuple[Cost, ...]
@@ -68,7 +68,7 @@ class Result:
 
 
 def run(race: Race) -> Result:
-    """Runs both alternately, after one round that does not count."""
+    """Run both commands alternately, after one round that does not count."""
     say(f"{race.name}: {race.rounds} rounds each")
     for command in (race.ours, race.theirs):
         cost(command)
@@ -77,7 +77,7 @@ def run(race: Race) -> Result:
 
 
 def raced(name: str, results: Sequence[Result], theirs: str = "Kafka's tool") -> Section:
-    """The results of one part."""
+    """Return the results of one part as a section."""
     table = [
         [
             result.race.name,
@@ -112,7 +112,7 @@ def _promise(race: Race) -> str:
 
 
 def cost(command: Sequence[str]) -> Cost:
-    """Runs one process. Raises CalledProcessError if it fails."""
+    """Run one process and return its cost. Raises CalledProcessError if it fails."""
     metered = subprocess.run(
         [sys.executable, "-I", "-S", str(_METER), *command], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -123,16 +123,16 @@ def cost(command: Sequence[str]) -> Cost:
 
 
 def kquota(*arguments: str) -> list[str]:
-    """The command line of a kquota of this environment."""
+    """Return the command line of kquota in this environment."""
     return [sys.executable, "-m", "kquota", *arguments]
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """The median and, for several values, the range."""
+    """Return the median as text and, for several values, also the range."""
     median = f"{statistics.median(seconds):.2f}"
     return median if len(seconds) == 1 else f"{median} ({min(seconds):.2f} to {max(seconds):.2f})"
 
 
 def say(line: str) -> None:
-    """Prints progress."""
+    """Print a line of progress on stderr."""
     print(f"bench: {line}", file=sys.stderr, flush=True)

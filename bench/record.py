@@ -32,12 +32,12 @@ MOST_SECONDS: Final = 0.06
 _ENDED: Final = 50
 """The number of ended runs in the record."""
 _PARTITIONS: Final = 100
-"""The partitions of each run."""
+"""The number of partitions of each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Seconds of whole processes, alternating: with the record and without."""
+    """The seconds of whole processes that ran alternately with the record and without it."""
 
     name: str
     shared: tuple[float, ...]
@@ -45,7 +45,7 @@ class Compared:
 
     @property
     def more(self) -> float:
-        """The difference of the medians in seconds."""
+        """The difference of the medians, in seconds."""
         return statistics.median(self.shared) - statistics.median(self.alone)
 
     @property
@@ -60,7 +60,7 @@ class Compared:
 
 
 def sections() -> list[Section]:
-    """One section: a new record, then a record that is full of ended runs."""
+    """Measure with a new record, and then with a record of `_ENDED` ended runs."""
     with brokers("record") as found, TemporaryDirectory(prefix="kquota-bench-") as folder:
         traffic.create(found.bootstrap, "bench-record", [[1, 2]])
         results: list[Compared] = []
@@ -73,7 +73,7 @@ def sections() -> list[Section]:
 
 @contextmanager
 def _commands(found: Sandbox, folder: Path) -> Iterator[dict[str, tuple[list[str], list[str]]]]:
-    """Each command with the record and without it."""
+    """Yield the command lines of each command with the record and without it."""
     plan = written(folder, [entry("bench-record", 0, [1, 2])])
     at = ["--bootstrap-server", found.bootstrap]
     verify = ["reassign-partitions", *at, "--verify", "--reassignment-json-file", str(plan)]
@@ -89,7 +89,7 @@ def _commands(found: Sandbox, folder: Path) -> Iterator[dict[str, tuple[list[str
 
 
 def _share(found: Sandbox, folder: Path, ended: int) -> None:
-    """A team's record, with this number of ended runs of another host."""
+    """Share the record of a team, with this number of ended runs of another host."""
     with Wire(found.bootstrap, {}) as wire:
         files = RunFiles(folder, wire.cluster_id)
         at = Sharing(wire=wire, znodes=None, files=files, topic=TOPIC)
@@ -116,7 +116,7 @@ def _run(number: int) -> Run:
 
 
 def _compared(name: str, shared: Sequence[str], alone: Sequence[str]) -> Compared:
-    """Runs both alternately, after one round that does not count."""
+    """Run both commands alternately, after one round that does not count."""
     say(f"{name}: {ROUNDS} rounds with the record and without")
     for command in (shared, alone):
         cost(command)

@@ -1,4 +1,4 @@
-"""The cost of a large plan before and after the cluster answers. A separate process, to measure its memory.
+"""The cost of a large plan before and after the cluster answers, in a separate process that measures its memory.
 
 `python -m bench.scale PLAN` prints the seconds of both parts, and the maximum memory in MB, as one JSON object.
 """
@@ -24,7 +24,7 @@ BROKERS: Final = 200
 
 
 def main() -> None:
-    """Reads and checks the plan, calculates its moves, lists and record, and verifies a new move."""
+    """Read and check the plan, calculate its moves, lists and record, and verify the plan."""
     gc.set_threshold(200_000)  # like kquota's own main
     started = time.perf_counter()
     plan = read(Path(sys.argv[1]))
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _answer(plan: Plan) -> dict[TopicPartition, PartitionReplicas]:
-    """The replicas in the form of a cluster's answer: the last replica of each partition is still on another broker."""
+    """Return the replicas as a cluster reports them. The last replica of each partition is still on another broker."""
     found = {}
     for name, target in plan.targets.items():
         free = next(b for b in range(BROKERS) if b not in target)
@@ -66,7 +66,7 @@ def _answer(plan: Plan) -> dict[TopicPartition, PartitionReplicas]:
 
 
 def _megabytes() -> float:
-    """The maximum memory of this process alone, because ru_maxrss includes that of its parent."""
+    """Return the maximum memory of this process in MB. ru_maxrss would include the memory of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 

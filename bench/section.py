@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """`rows` has the values of `table`, unrounded, with the unit in each key."""
+    """The results of one part. `rows` has the values of `table`, not rounded, with the unit in each key."""
 
     name: str
     headers: Sequence[str]
@@ -19,10 +19,10 @@ class Section:
     kept: bool
 
     def text(self) -> str:
-        """The text for people."""
+        """Return the table as text."""
         return tabulate(self.table, headers=self.headers, disable_numparse=True)
 
 
 def verdict(promise: str, kept: bool) -> str:
-    """Returns a cell with the promise and whether it holds. The cell is empty without a promise."""
+    """Return a cell with the promise and whether it holds. The cell is empty without a promise."""
     return f"{promise}: {'kept' if kept else 'BROKEN'}" if promise else ""

@@ -17,10 +17,11 @@ from kquota.sandbox.jars import NEWEST
 def brokers(
     of: str, kafka: str = NEWEST, count: int = 3, properties: Mapping[str, str] | None = None, *, tiered: bool = False
 ) -> Iterator[Sandbox]:
-    """This number of brokers of that version, in a sandbox with the name of its purpose, `tiered` or not."""
+    """Yield a sandbox with `count` brokers of the version `kafka`. `of` is its purpose, which is part of its name. With
+    `tiered`, topics can have remote storage."""
     name = f"bench-{of}"
     say(f"starting Kafka {kafka} for {of} ...")
-    # Outside of the try: a sandbox that already runs belongs to another process.
+    # This call is outside the `try`, because a sandbox that is already running belongs to another process.
     more: dict[str, Any] = {"tiered": True} if tiered else {}
     found = cluster.up(
         name=name, kafka=kafka, brokers=count, properties=properties or {}, owner_pid=os.getpid(), **more

@@ -23,7 +23,7 @@ ROUNDS: Final = 5
 
 
 def sections() -> list[Section]:
-    """The races, on a separate cluster."""
+    """Run the race on a separate cluster."""
     with brokers("start") as found, _races(found) as races:
         return [raced("start", [run(race) for race in races], "PySpark's own session")]
 

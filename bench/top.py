@@ -27,7 +27,7 @@ ROUNDS: Final = 5
 
 
 def main() -> None:
-    """Measures the CPU time with a quota for the clients of each user. Prints one table."""
+    """Print one table with the CPU time and the memory. The clients of each user have a quota."""
     with brokers("top") as found, ExitStack() as stack:
         seed(found.bootstrap, range(USERS), DEFAULT)
         urls = [stack.enter_context(_exporter(broker)) for broker in range(1, BROKERS + 1)]

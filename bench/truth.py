@@ -35,27 +35,27 @@ MEDIAN_ERROR: Final = 0.05
 COVERAGE: Final = 0.9
 _MB: Final = 1_000_000
 _FORGOTTEN: Final = 12.0
-"""Seconds after which no quota's window contains the previous move, because unused quota passes at once."""
+"""The seconds after which no quota window contains the previous move. A window with unused quota lets a burst pass."""
 _SAMPLE: Final = 6
-"""Seconds of traffic that an estimate samples."""
+"""The seconds of traffic that an estimate samples."""
 _READ_SECONDS: Final = 0.5
-"""The second reading of a measurement takes less than this."""
+"""The maximum seconds of the second reading of a measurement."""
 _POLL: Final = 0.1
 _TRIES: Final = 10
 _LONGEST: Final = 120.0
 _WATCHED: Final = (12.0, 30.0)
-"""Seconds after which a move that never ends is checked: after the first quota window, and later."""
+"""The seconds after which a move that never ends is checked: after the first quota window, and later."""
 _LOCAL: Final = 25
-"""Megabytes that a tiered partition keeps on the brokers."""
+"""The megabytes that a tiered partition keeps on the brokers."""
 _WARM: Final = 0.5
-"""Megabytes per second of the throttled traffic before a move."""
+"""The megabytes per second of the throttled traffic before a move."""
 
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The forecast of kquota before a move, in seconds. `seconds` is None for never."""
+    """kquota's forecast of a move, in seconds. `seconds` is None if the move never ends."""
 
     seconds: float | None
     low: float | None
@@ -65,7 +65,9 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A case, its forecast and its result in seconds; None is never. `last` are the brokers of the last copies."""
+    """A case, its forecast and its actual time in seconds. None means that the move never ended. `last` are the brokers
+    of the last copies.
+    """
 
     case: Case
     forecast: Forecast
@@ -74,19 +76,19 @@ class Outcome:
 
     @property
     def error(self) -> float | None:
-        """The error of the forecast as a share of the real duration."""
+        """The error of the forecast as a fraction of the actual time. None if either of them is never."""
         if self.forecast.seconds is None or self.actual is None:
             return None
         return self.forecast.seconds / self.actual - 1
 
     @property
     def never_right(self) -> bool:
-        """Both forecasts are "never", or neither is."""
+        """True if both the forecast and the actual time are never, or neither is."""
         return (self.forecast.seconds is None) == (self.actual is None)
 
     @property
     def held(self) -> bool | None:
-        """True if the actual time is in the band. None for a move that never ends."""
+        """True if the actual time is in the band. None for a move that never ends, and without a band."""
         found = self.forecast
         if self.actual is None or found.low is None:
             return None
@@ -99,7 +101,7 @@ class Outcome:
 
 
 def sections() -> list[Section]:
-    """Every case on a separate topic, with Kafka's default settings."""
+    """Run every case on separate topics, with Kafka's default settings."""
     patterns = os.environ.get("BENCH_TRUTH", "*").split(",")
     chosen = [case for case in CASES if any(fnmatch.fnmatch(case.title, pattern) for pattern in patterns)]
     outcomes: list[Outcome] = []
@@ -115,7 +117,7 @@ def sections() -> list[Section]:
 
 
 def _promises(found: Sequence[Outcome]) -> Iterator[tuple[str, str, str, bool]]:
-    """The name of each promise, its result, its text, and whether it holds."""
+    """Yield the name of each promise, its result, its text, and whether it holds."""
     errors = [abs(each.error) for each in found if each.error is not None]
     if errors:
         median = statistics.median(errors)
@@ -146,13 +148,13 @@ def _table(found: Sequence[Outcome]) -> list[list[str]]:
 
 
 def _wrong(found: Outcome) -> str:
-    """The error of a forecast, or an empty text without one."""
+    """Return the errors of a forecast in words, or an empty text without an error."""
     answers = {"never": found.never_right, "band": found.held, "bottleneck": found.bottleneck_right}
     return ", ".join(f"{name} wrong" for name, right in answers.items() if right is False)
 
 
 def _rows(found: Sequence[Outcome]) -> list[dict[str, object]]:
-    """Megabytes, megabytes per second, seconds; null is never."""
+    """Return the rows in megabytes, megabytes per second and seconds. None means never."""
     return [
         {
             "name": each.case.title,
@@ -187,7 +189,7 @@ def _outcome(found: Sandbox, case: Case) -> Outcome:
 
 
 def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threading.Event, folder: Path) -> Outcome:
-    """A move from brokers to others.
+    """Move replicas between brokers.
 
     Producers pause between the measurement of the estimate and the start of the move, so that topics do not grow while
     commands start. The size of tiered topics does not grow anyway, and would shrink in a pause.
@@ -221,7 +223,7 @@ def _between(found: Sandbox, case: Case, topics: Sequence[str], flowing: threadi
 
 
 def _estimated(options: Sequence[str], flowing: threading.Event | None) -> Any:
-    """The JSON of an estimate. Once it has measured write rates, the event is cleared."""
+    """Return the JSON of an estimate. Clear the event `flowing` once the estimate has measured write rates."""
     running = subprocess.Popen(
         kquota("move", "estimate", *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -238,7 +240,7 @@ def _estimated(options: Sequence[str], flowing: threading.Event | None) -> Any:
 
 
 def _within(found: Sandbox, case: Case, topics: Sequence[str], folder: Path) -> Outcome:
-    """A move between the log dirs of one broker. All replicas are in the first log dir, and half of them move."""
+    """Move replicas between log dirs of one broker. All replicas are in the first log dir, and half of them move."""
     assert case.within is not None
     at, rate = ["--bootstrap-server", found.bootstrap], f"{case.throttle}MB/s"
     broker, file = found.broker(BrokerId(case.within)), folder / "plan.json"
@@ -261,7 +263,7 @@ def _within(found: Sandbox, case: Case, topics: Sequence[str], folder: Path) -> 
     if running.wait():
         raise RuntimeError(f"kquota {' '.join(execute)} ended with {running.returncode}")
     _kquota("reassign-partitions", *moving, "--verify", accepted=(0, 8))
-    # `move plan` has no band yet: that of the model applies.
+    # `move plan` has no band yet, so the band of the model applies.
     low, high = (None, None) if expected is None else (expected * 0.9 - 1, expected * 1.1 + 1)
     forecast = Forecast(seconds=expected, low=low, high=high, bottleneck=broker.id)
     return Outcome(case=case, forecast=forecast, actual=now if now < _LONGEST else None, last=frozenset({broker.id}))
@@ -269,7 +271,7 @@ def _within(found: Sandbox, case: Case, topics: Sequence[str], folder: Path) -> 
 
 @contextmanager
 def _topics(found: Sandbox, case: Case) -> Iterator[tuple[list[str], threading.Event]]:
-    """Loaded topics, which are deleted at the end, and their producers, which write while the event is set."""
+    """Yield the names of loaded topics, which are deleted at the end, and an event. Producers write while it is set."""
     names = [f"truth-{time.monotonic_ns()}-{number}" for number in range(case.topics)]
     with ExitStack() as stack:
         for name in names:
@@ -296,7 +298,7 @@ def _topics(found: Sandbox, case: Case) -> Iterator[tuple[list[str], threading.E
 def _written(
     bootstrap: str, topic: str, partitions: int, rate: int, flowing: threading.Event, *, period: float
 ) -> Iterator[None]:
-    """Write the bytes of each period at once, at its start, but only while the event is set."""
+    """Write the bytes of each period (in seconds) at its start, but only while the event is set."""
     producer, stop = Producer({"bootstrap.servers": bootstrap, "log_level": 2}), threading.Event()
     payload = os.urandom(traffic.MESSAGE)
 
@@ -322,7 +324,7 @@ def _written(
 
 @contextmanager
 def _warmed(found: Sandbox, case: Case) -> Iterator[None]:
-    """Throttled traffic on brokers 1 and 3 that is far below the throttle: an in-sync follower of a listed topic."""
+    """Keep throttled traffic on brokers 1 and 3 far below the throttle, with an in-sync follower of a listed topic."""
     if not case.warm:
         yield
         return
@@ -366,7 +368,7 @@ def _tier(found: Sandbox, topic: str) -> None:
 
 
 def _until_local(found: Sandbox, case: Case, topics: Sequence[str]) -> None:
-    """Wait until the brokers have deleted most local segments, as far as they do it, for at most a minute."""
+    """Wait at most a minute until the brokers have stopped deleting local segments."""
     give_up, before = time.monotonic() + 60, -1
     while time.monotonic() < give_up:
         local = sum(_length(found, case.here[n][0], t, n) for t in topics for n in range(case.partitions))
@@ -402,7 +404,8 @@ def _kquota(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
 
 @dataclass(slots=True)
 class Move:
-    """A move. It `began` when the first partition was seen with other replicas than before, or arrived in `ended`."""
+    """A running move. `began` is the time when its replicas first changed. `ended` has the seconds from then until each
+    partition arrived."""
 
     case: Case
     servers: Sandbox
@@ -417,7 +420,7 @@ class Move:
         return len(self.ended) == len(self.there)
 
     def begin(self, command: Sequence[str], flowing: threading.Event) -> None:
-        """Run the command that submits the move, then let producers write. A short move ends before the command."""
+        """Run the command that submits the move, then let producers write. A short move can end before the command."""
         running = subprocess.Popen(kquota(*command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         before = self._replicas()
         self.began = time.monotonic()
@@ -433,7 +436,7 @@ class Move:
             raise RuntimeError(f"kquota {' '.join(command)} ended with {running.returncode}: {running.stderr.read()}")
 
     def wait(self) -> bool:
-        """Waits until every partition has arrived; False if that takes too long."""
+        """Wait until every partition has arrived. Return False if this takes too long."""
         while not self.over and time.monotonic() - self.began < _LONGEST:
             self._look()
             time.sleep(_POLL)
@@ -444,7 +447,9 @@ class Move:
         self.ended |= {p: now for p, r in self.there.items() if p not in self.ended and seen.get(p) == (r, r)}
 
     def _replicas(self) -> dict[Place, tuple[frozenset[int], frozenset[int]]]:
-        """The replicas of each partition, and those in sync. New replicas are in the first set before their copies."""
+        """Return the replicas and the in-sync replicas of each partition. Replicas that are still being copied are only
+        in the first set.
+        """
         known = self.client.list_topics(timeout=30).topics
         return {
             (topic, n): (frozenset(found.replicas), frozenset(found.isrs))
@@ -453,7 +458,7 @@ class Move:
         }
 
     def gains(self) -> bool:
-        """True if fewer bytes are missing at the second of two checks."""
+        """Return True if fewer bytes are missing at the second of two checks."""
         missing = []
         for moment in _WATCHED:
             time.sleep(max(0.0, self.began + moment - time.monotonic()))
@@ -461,7 +466,7 @@ class Move:
         return missing[1] < missing[0]
 
     def last(self) -> frozenset[int]:
-        """The leader and the destinations of the partitions that arrived last, within a second."""
+        """Return the leaders and destinations of the partitions that arrived in the last second."""
         latest = [place for place, moment in self.ended.items() if moment > max(self.ended.values()) - 1]
         here = self.case.here
         return frozenset(
@@ -469,7 +474,7 @@ class Move:
         )
 
     def _missing(self) -> int:
-        """Bytes that the leaders have and the copies do not."""
+        """Return the bytes that the leaders have, but the copies lack."""
         here = self.case.here
         return sum(
             _length(self.servers, here[n][0], topic, n) - _length(self.servers, broker, topic, n)

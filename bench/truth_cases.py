@@ -1,4 +1,4 @@
-"""The moves of `bench truth`: on every release, of every kind, with every kind of traffic."""
+"""The moves of `bench truth`, with every kind of move and of traffic on every release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PARTITIONS: Final = 8
 
 Replicas = list[int]
 Places = tuple[tuple[Replicas, ...], tuple[Replicas, ...]]
-"""The replicas of partition 0, 1, … before and after, alternating."""
+"""The replicas before and after the move. Partitions 0, 1, … use the items of each tuple in turn."""
 NOBODY_STAYS: Final[Places] = (([1],), ([3],))
 STAYS: Final[Places] = (([1, 2],), ([1, 3],))
 """One follower is replaced, and the leader stays."""
@@ -22,11 +22,11 @@ _TWO_DESTINATIONS: Final[Places] = (([1], [1], [1], [2]), ([3], [3], [3], [1]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One move. Sizes and rates are in megabytes.
+    """One move. Sizes are in megabytes, and rates in megabytes per second.
 
-    `load` is written to all partitions together, in `bursts` of one second each if that is set. `restarted` is a broker
-    that is restarted in the middle. `warm`: throttled traffic of another topic flows before and during the move.
-    `within`: the move is between the log dirs of this broker.
+    Producers write `load` to all partitions together, and with `bursts` once a second. `restarted` is a broker that
+    restarts in the middle of the move. With `warm`, another topic has throttled traffic before and during the move.
+    `within` is a broker, and the move is then between its log dirs.
     """
 
     name: str
@@ -45,23 +45,23 @@ class Case:
 
     @property
     def here(self) -> list[Replicas]:
-        """The replicas of every partition of one topic before the move."""
+        """The replicas of each partition of one topic before the move."""
         return self._every(self.places[0])
 
     @property
     def there(self) -> list[Replicas]:
-        """The replicas of every partition of one topic after the move."""
+        """The replicas of each partition of one topic after the move."""
         return self._every(self.places[1])
 
     @property
     def title(self) -> str:
-        """The case as a row of the table names it."""
+        """The name of the case in the table."""
         written = f", {self.load} MB/s written" if self.load else ""
         return f"{self.kafka} {self.name}: {self.size} MB at {self.throttle} MB/s{written}"
 
     @property
     def cluster(self) -> tuple[str, bool]:
-        """The kind of cluster that it needs: release, and tiered or not."""
+        """The cluster that the case needs: its release, and True if it is tiered."""
         return self.kafka, self.tiered
 
     def _every(self, replicas: Sequence[Replicas]) -> list[Replicas]:
@@ -69,7 +69,7 @@ class Case:
 
 
 def _of_release(kafka: str) -> tuple[Case, ...]:
-    """The moves that every release makes."""
+    """Return the moves for every release."""
     return (
         Case(name="small", kafka=kafka, size=20, throttle=10),
         Case(name="no replica stays", kafka=kafka, size=150, throttle=10),

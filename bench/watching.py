@@ -1,4 +1,4 @@
-"""The CPU time of a reading of `move watch` in a cluster of 100,000 partitions, with the decoding of all answers.
+"""The CPU time of a reading of `move watch` in a cluster of 100,000 partitions, including the decoding of answers.
 
 `python -m bench.watching N` prints the seconds of each reading while N partitions move, spread over all topics.
 """
@@ -40,14 +40,15 @@ BROKERS: Final = 100
 TOPICS: Final = 1_000
 EACH: Final = 100
 READINGS: Final = 7
-"""A watch reads every topic in the first of them, and in one of the others (every 30 s)."""
+"""The number of readings. The watch reads all topics in the first reading, and again in one later reading (every 30 s).
+"""
 _RATE: Final = "50000000"
 _OWN: Final = {2: 1, 4: 2}
-"""The codes of topics and brokers, with the source of a value that is set on them (KIP-226)."""
+"""The source of a value that is set on a topic or a broker, by the code of this kind of resource (KIP-226)."""
 
 
 def main(moving: int) -> None:
-    """Prints the CPU seconds of each reading."""
+    """Print the CPU seconds of each reading."""
     gc.set_threshold(200_000)  # like kquota's own main
     stage = _EncodedCluster(moving)
     clock = _SkippingClock()
@@ -73,7 +74,7 @@ class _NoRuns:
 
 
 class _SkippingClock(SystemClock):
-    """A clock for which only the time between two readings passes, so that a busy machine changes no reading."""
+    """A clock that moves only between two readings, so that a busy machine changes no reading."""
 
     skipped: float = 0.0
 
