@@ -15,7 +15,7 @@ from typing import Final
 
 CANARY: Final = "CANARY-7f3a"
 ON_PURPOSE: Final = "A_TEST_GIVES_A_SECRET"
-"""The environment variable of a command that gets a secret as an argument, and must refuse it."""
+"""The environment variable that marks a command with a secret in its arguments. The command must refuse it."""
 LOGIN_FILES: Final = (
     ".properties",
     ".pem",
@@ -29,7 +29,7 @@ LOGIN_FILES: Final = (
     "secret",
     "users",
 )
-"""How the names of files end into which tests write secrets."""
+"""The ends of the names of files into which tests write secrets."""
 _LOOK_SECONDS: Final = 1.0  # kquota itself gets only the arguments that tests give it; its children live longer
 _LARGEST: Final = 4_000_000
 

@@ -38,28 +38,28 @@ class Certified:
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, cipher).decode()
 
     def pem_store(self, path: Path, password: str | None = None) -> Path:
-        """A file with the key and the chain."""
+        """Write a file with the key and the chain, and return its path."""
         return _private(path, (self.key_pem(password) + self.pem).encode())
 
     def p12_store(self, path: Path, password: str) -> Path:
-        """A PKCS12 key store."""
+        """Write a PKCS12 key store, and return its path."""
         cipher = BestAvailableEncryption(password.encode())
         stored = pkcs12.serialize_key_and_certificates(b"own", self.key, self.certificate, self.chain or None, cipher)
         return _private(path, stored)
 
     def p12_trust(self, path: Path, password: str) -> Path:
-        """A PKCS12 trust store in the form that keytool writes."""
+        """Write a PKCS12 trust store in the form of keytool, and return its path."""
         entry = pkcs12.PKCS12Certificate(self.certificate, b"authority")
         return _private(path, pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(password.encode())))
 
 
 def authority(name: str) -> Certified:
-    """A self-signed authority."""
+    """Return a self-signed authority."""
     return _made(name, None, (), authority=True)
 
 
 def signed(name: str, by: Certified, *, hosts: tuple[str, ...] = (), days: int = 2) -> Certified:
-    """A certificate for `hosts`. With negative `days` it has expired."""
+    """Return a certificate for `hosts`. With negative `days`, it has expired."""
     return _made(name, by, hosts, days=days)
 
 

@@ -46,7 +46,7 @@ __all__ = [
 # A property is about results. The duration of one example on a busy machine is irrelevant.
 settings.register_profile("kquota", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=QUICK)
-# What lands is decided by the same examples each time. `make unit` and `make test-all` look for new ones.
+# CI and `make test` use the same examples each time. `make unit` and `make test-all` look for new examples.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("repeatable-quick", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile("kquota")
@@ -56,7 +56,7 @@ gc.set_threshold(100_000, 10, 10)
 
 _SECOND = "-again"
 _SECOND_HALF = "tests/cli/test_m"
-"""The tests of kafka_431 from this name on take as long as the tests before it."""
+"""The name that divides the tests of kafka_431 into two halves, which take equally long."""
 
 _SKIPPED = pytest.StashKey[Counter[str]]()
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
@@ -93,7 +93,7 @@ def no_secret_in_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_brokers() -> None:
-    """No module's tests wait for changes that brokers still process from the previous module."""
+    """Remove old notifications before each module, so that its tests do not wait for changes of the previous module."""
     forget_changes()
     for servers in on_zookeeper():
         OtherHand(servers).controlled()
@@ -106,14 +106,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`-m "unit and ..."` does not import the modules that have no unit test, because that takes seconds."""
+    """Ignore modules without a unit test for `-m "unit and ..."`, because their import takes seconds."""
     if not config.option.markexpr.startswith("unit and ") or has_unit_tests(collection_path, config.rootpath):
         return None
     config.stash[_NOT_IMPORTED].add(collection_path)
     return True
 
 
-# First, so that `-m` and the workers see the marks.
+# This hook runs first, so that `-m` and the workers see the marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -145,7 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _begins(item: pytest.Item) -> int:
-    """The longest groups begin first: they keep one worker busy to the end, while the others share the single tests."""
+    """Return the sort key of a test. The longest groups begin first, because each keeps one worker busy to the end."""
     group = item.get_closest_marker("xdist_group")
     if group is None:
         return 2
@@ -153,12 +153,12 @@ def _begins(item: pytest.Item) -> int:
 
 
 def _worker_of(server: str, test: str) -> str:
-    """The group of a test that needs this server. Half of the tests need kafka_431, so two workers start it."""
+    """Return the group of a test that needs this server. Half of the tests need kafka_431, so two workers start it."""
     return f"{server}{_SECOND}" if server == "kafka_431" and test >= _SECOND_HALF else server
 
 
 def _servers(item: pytest.Item) -> Iterator[str]:
-    """The fixtures of the servers that a test requests, directly or through a parameter."""
+    """Yield the fixtures of the servers that a test requests, directly or through a parameter."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for name in (*getattr(item, "fixturenames", ()), *(value for value in params if isinstance(value, str))):
         if name in WAYS:
@@ -194,7 +194,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Each worker omits the same tests, but skips only some of its own. A worker that died has reported nothing."""
+    """Collect what a worker omitted and skipped. Each worker omits the same tests, but skips only some of its own. A
+    worker that died has reported nothing."""
     told: list[dict[str, int]] = getattr(node, "workeroutput", {}).get("not run", [{}, {}])
     skipped, left_out = map(Counter, told)
     stash: pytest.Stash = node.config.stash
@@ -204,7 +205,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last lines of a run name the omitted tests, so that a partial run is not mistaken for a full one."""
+    """Print the omitted tests in the last lines of a run, so that a partial run does not look like a full one."""
     if hasattr(config, "workerinput") or config.option.collectonly or config.option.help:
         return
     not_run = config.stash[_SKIPPED] + config.stash[_LEFT_OUT]

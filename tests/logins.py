@@ -50,7 +50,7 @@ def bearer(**options: str) -> dict[str, str]:
 
 
 IMPATIENT = {"default.api.timeout.ms": "5000"}
-"""For a port that closes each connection before it answers: kquota reconnects until its deadline."""
+"""A short deadline for a port that closes each connection before it answers, because kquota reconnects until then."""
 CLOSED = "The port may belong to another listener, or the server may limit new connections (connection_creation_rate). "
 CLOSED += "Check the port, and security.protocol ({}) in "
 
@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[str, Mapping[str, str], str]] = {
 
 
 def located(properties: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The same properties, with the real paths of stores and tokens."""
+    """Return the same properties with the real paths of stores and tokens."""
 
     def placed(key: str, value: str) -> str:
         if key == ENDPOINT:

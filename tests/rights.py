@@ -28,7 +28,9 @@ MOVED = "rights"
 
 
 class Right(NamedTuple):
-    """One operation on the cluster, a topic or a group, or with `prefix` on all topics whose names begin like this."""
+    """One operation on the cluster, a topic or a group. With `prefix`, it is on all topics whose names begin with
+    `name`.
+    """
 
     kind: ResourceType
     operation: AclOperation
@@ -49,7 +51,7 @@ class Right(NamedTuple):
 
 
 def admin_of(secured: Secured) -> AdminClient:
-    """A client with all permissions. The topic MOVED exists."""
+    """Return a client with all permissions, after it has created the topic MOVED."""
     client = AdminClient({"bootstrap.servers": secured.at["PLAINTEXT"], "log_level": 0})
     if MOVED not in client.list_topics(timeout=30).topics:
         client.create_topics([NewTopic(MOVED, 1, 1)])[MOVED].result(timeout=30)
@@ -58,7 +60,7 @@ def admin_of(secured: Secured) -> AdminClient:
 
 @contextmanager
 def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
-    """Carol has these permissions and no others inside the block."""
+    """Give carol these permissions and no others in the block."""
     every = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:carol", None, AclOperation.ANY, AclPermissionType.ANY
     )
@@ -80,6 +82,6 @@ def granted(admin: AdminClient, rights: Sequence[Right]) -> Iterator[None]:
 
 
 def as_carol(secured: Secured, command: Sequence[str]) -> Ran:
-    """Runs the command with carol's login."""
+    """Run the command with carol's login."""
     file = secured.config("carol.properties", {"security.protocol": "SASL_PLAINTEXT", **plain("carol")})
     return kquota(*command, "--bootstrap-server", secured.at["BARELOGIN"], "--command-config", str(file))

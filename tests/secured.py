@@ -49,12 +49,12 @@ class Secured:
     client: Certified
 
     def config(self, name: str, properties: Mapping[str, str], mode: int = 0o600) -> Path:
-        """A properties file in an operator's form, with Java's escapes."""
+        """Write a properties file with Java's escapes, as an operator would, and return its path."""
         return properties_file(self.folder / name, properties, mode)
 
 
 def properties_file(path: Path, properties: Mapping[str, str], mode: int = 0o600) -> Path:
-    """Writes Java properties with Java's escapes, and returns the path."""
+    """Write Java properties with Java's escapes, and return the path."""
     path.touch(mode=mode)
     path.chmod(mode)
     path.write_text("".join(f"{key}={escaped(value)}\n" for key, value in properties.items()), encoding="latin-1")
@@ -62,14 +62,14 @@ def properties_file(path: Path, properties: Mapping[str, str], mode: int = 0o600
 
 
 def escaped(value: str) -> str:
-    """A value in a properties file."""
+    """Return a value as it is written in a properties file."""
     pairs = value.encode("utf-16-be")
     units = [int.from_bytes(pairs[i : i + 2], "big") for i in range(0, len(pairs), 2)]
     return "".join(chr(u) if 0x20 <= u <= 0x7E and u != 0x5C else f"\\u{u:04x}" for u in units)
 
 
 def jaas(module: str, **options: str) -> str:
-    """A JAAS line with JAAS quoting."""
+    """Return a JAAS line with JAAS quoting."""
     told = "".join(
         f' {key}="' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for key, value in options.items()
     )
@@ -77,7 +77,7 @@ def jaas(module: str, **options: str) -> str:
 
 
 def jwt(**claims: Any) -> str:
-    """A bearer token without a signature. The broker accepts it, because its listener has no provider's keys."""
+    """Return a bearer token without a signature. The broker accepts it, because its listener has no provider's keys."""
 
     def coded(part: Mapping[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
@@ -132,7 +132,8 @@ def _listeners(at: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stores(folder: Path, ours: Certified) -> dict[str, str]:
-    """The servers' certificates: PEM for most listeners, PKCS12 for TLS, and two invalid ones."""
+    """Write the servers' certificates: PEM for most listeners, PKCS12 for TLS, and two invalid ones. Return their
+    properties."""
     good = certificates.signed("broker", ours, hosts=("localhost", HOST))
     stores = {
         "EXPIRED": certificates.signed("broker", ours, hosts=("localhost", HOST), days=-1),
@@ -172,7 +173,7 @@ def _logins() -> dict[str, str]:
 
 
 def _rights() -> dict[str, str]:
-    """All users except carol have all permissions."""
+    """Return the properties by which all users except carol have all permissions."""
     users = ("ANONYMOUS", "CN=client", "alice", "bob", ALICE)
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -185,7 +186,7 @@ def _named(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _users(bootstrap: str, login: str) -> None:
-    """Creates alice in both SCRAMs, with another client than kquota's. She can log in at `login` when this returns."""
+    """Create alice with both SCRAM mechanisms by another client. Wait until she can log in at `login`."""
     from confluent_kafka.admin import (
         AdminClient,
         ScramCredentialInfo,
@@ -204,7 +205,7 @@ def _users(bootstrap: str, login: str) -> None:
 
 
 def _gets_in(address: str, mechanism: str) -> bool:
-    """True if the login works. On KRaft a write may not be in force yet."""
+    """Return True if the login works. On KRaft, the credentials may not be in force yet."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
@@ -227,7 +228,7 @@ class SecuredZooKeeper:
     folder: Path
 
     def file(self, name: str, text: str, mode: int = 0o600) -> Path:
-        """An operator's file."""
+        """Write an operator's file, and return its path."""
         path = self.folder / name
         path.touch(mode=mode)
         path.chmod(mode)
@@ -235,12 +236,12 @@ class SecuredZooKeeper:
         return path
 
     def login(self, user: str = "kafka", password: str = PASSWORD, section: str = "Client") -> Path:
-        """A JAAS file in an operator's form."""
+        """Write a JAAS file as an operator would, and return its path."""
         return self.file("jaas.conf", f"{section} {{\n  {digest(username=user, password=password)}\n}};\n")
 
 
 def digest(**options: str) -> str:
-    """A line of ZooKeeper's digest login."""
+    """Return a line of ZooKeeper's digest login."""
     return jaas("x", **options).replace(f"{_MODULES}.x", "org.apache.zookeeper.server.auth.DigestLoginModule")
 
 

@@ -47,13 +47,14 @@ WAYS = {
 
 _RUNNING: Final[list[Sandbox]] = []
 _FEW: Final = 100
-"""A number of notifications that delays no broker."""
+"""The maximum number of notifications that delays no broker."""
 _LEADERS_STAY: Final = {"auto.leader.rebalance.enable": "false"}
-"""Only tests elect leaders. By default, the controller elects preferred leaders every 5 minutes, also during a test."""
+"""The property by which only tests elect leaders. By default, the controller elects preferred leaders every 5 minutes.
+"""
 
 
 def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
-    """A sandbox that ends with this process, even when it is killed."""
+    """Yield a sandbox that ends with this process, even if the process is killed."""
     try:
         started = sandbox.up(name=name, kafka=kafka, owner_pid=os.getpid(), properties=_LEADERS_STAY if kafka else {})
     except Unreachable as error:
@@ -68,12 +69,12 @@ def _running(name: str, kafka: str | None) -> Iterator[Sandbox]:
 
 
 def on_zookeeper() -> list[Sandbox]:
-    """The brokers that currently run on a ZooKeeper."""
+    """Return the clusters that currently run on a ZooKeeper."""
     return [servers for servers in _RUNNING if servers.zookeeper and servers.brokers]
 
 
 def forget_changes() -> None:
-    """Removes the notifications of previous tests from each ZooKeeper, once all its brokers have seen them.
+    """Remove the notifications of previous tests from each ZooKeeper, once all its brokers have seen them.
 
     Brokers keep them for 15 minutes and read all of them before they act on a new one. With a thousand notifications,
     brokers would lag by seconds in later tests.
@@ -95,7 +96,7 @@ def forget_changes() -> None:
 
 
 def _heard(servers: Sandbox) -> None:
-    """Waits until every broker applies a change that is newer than all others, then reverts it."""
+    """Wait until every broker applies a change that is newer than all others, and then revert it."""
     with Wire(servers.bootstrap, {}) as wire:
         configs = WireConfigs(wire)
         for value in ("987654321", None):
@@ -113,10 +114,10 @@ def _own_rate(configs: WireConfigs, resource: Resource) -> str | None:
 
 
 def agreed(bootstrap: str) -> None:
-    """Waits until every broker reports the same client quotas.
+    """Wait until every broker reports the same client quotas.
 
-    kquota waits until one broker shows a write. After this wait all brokers show it: on KRaft each learns of it at a
-    different time, and the next process may ask any broker.
+    kquota waits only until one broker shows a write. On KRaft, each broker learns of a write at another time, and the
+    next process may ask any broker.
     """
     request = DescribeClientQuotasRequest(components=[], strict=False)
     silent: list[KquotaError] = []
@@ -130,7 +131,7 @@ def agreed(bootstrap: str) -> None:
 
 
 def _quotas(answer: Any) -> frozenset[object]:
-    """The quotas of an answer, unordered. Limits are text, because one NaN differs from another."""
+    """Return the quotas of an answer as a set. Limits are text, because one NaN differs from another."""
     return frozenset(
         (frozenset((part.entity_type, part.entity_name) for part in entry.entity), value.key, repr(value.value))
         for entry in answer.entries or ()
@@ -140,7 +141,7 @@ def _quotas(answer: Any) -> frozenset[object]:
 
 @pytest.fixture(scope="session")
 def zookeeper() -> Iterator[Sandbox]:
-    """A ZooKeeper alone."""
+    """A ZooKeeper without brokers."""
     yield from _running("zookeeper", None)
 
 
@@ -170,7 +171,7 @@ def documents_431() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def documents_391() -> Iterator[Sandbox]:
-    """The same of 3.9.1, on ZooKeeper."""
+    """Brokers of 3.9.1 on ZooKeeper, with only the settings that a document names."""
     yield from _running("documents-3.9.1", "3.9.1")
 
 

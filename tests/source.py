@@ -19,7 +19,7 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 @functools.cache
 def strings(path: Path) -> tuple[str, ...]:
-    """The strings of a module that a program can print: neither docstrings nor those that document a constant."""
+    """Return the strings of a module that a program can print. Docstrings, also those of constants, are left out."""
     documentation = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
     constants = [node for node in nodes(path) if isinstance(node, ast.Constant) and id(node) not in documentation]
     return tuple(node.value for node in constants if isinstance(node.value, str))

@@ -117,7 +117,7 @@ THOROUGH: Final = {
     "test_a_hundred_thousand_leftovers_are_read_back": "a hundred thousand leftovers; a few stay",
     "tests/spark/test_log_dir_moves.py": "a Spark session for sums; the whole estimate on Spark stays",
 }
-"""A part of a test's id, and the reason why it takes longer than a first run should."""
+"""Parts of the ids of thorough tests, each with the reason why the test takes too long for a first run."""
 TIMED: Final = (
     "tests/cli/test_move_run_pace.py",
     "tests/cli/test_move_watch.py",
@@ -151,7 +151,7 @@ KEPT: Final = (
     "test_two_moves_on_the_same_brokers[a topic-order0-4.3.1 Admin API]",
     "test_no_secret_is_visible[SCRAM-SHA-512 over TLS",
 )
-"""Parts of ids that run in all cases."""
+"""Parts of the ids of tests that run in all cases."""
 PROCESSES: Final = (
     "tests/cli/",
     "tests/completions/",
@@ -219,32 +219,32 @@ SLOW: Final = (
 
 
 def is_thorough(test: str) -> bool:
-    """True if `make test` leaves out the test of this id."""
+    """Return True if `make test` leaves out the test with this id."""
     return any(part in test for part in (*THOROUGH, *EXHAUSTIVE)) and not any(part in test for part in KEPT)
 
 
 def is_exhaustive(test: str) -> bool:
-    """True if the test of this id runs only in `make test-all`."""
+    """Return True if the test with this id runs only in `make test-all`."""
     return any(part in test for part in EXHAUSTIVE)
 
 
 def is_timed(test: str) -> bool:
-    """True if the test of this id is thorough and needs a machine with time to spare."""
+    """Return True if the test with this id is thorough and fails on a busy machine."""
     return is_thorough(test) and any(part in test for part in TIMED)
 
 
 def is_unit(test: str) -> bool:
-    """True if the test of this id is a rule or a property without a server, a process or a wait."""
+    """Return True if the test with this id is a rule or a property without a server, a process or a wait."""
     return not is_slow(test) and not any(part in test for part in PROCESSES)
 
 
 def is_slow(test: str) -> bool:
-    """True if `make unit` omits the test of this id, even if its module marks it as a unit test."""
+    """Return True if `make unit` omits the test with this id, even if its module marks it as a unit test."""
     return any(part in test for part in SLOW)
 
 
 def has_unit_tests(module: Path, root: Path) -> bool:
-    """False for a test module that `is_unit` excludes and that marks no test of its own as a unit test."""
+    """Return False for a test module that `is_unit` excludes, and that marks none of its tests as a unit test."""
     if not (module.name.startswith("test_") and module.suffix == ".py"):
         return True
     path = module.relative_to(root).as_posix()

@@ -9,7 +9,7 @@ from typing import Final
 PATIENCE: Final = 120.0
 """A deadline in seconds. It is generous, because a busy machine may need long for one answer."""
 _SHARE: Final = 4
-"""How many times as long as a look the pause after it is, because looks and servers share the cores of the machine."""
+"""The pause after a look, as a multiple of the duration of the look, because looks and servers share the machine."""
 _SHORTEST: Final = 0.01
 _LONGEST: Final = 0.25
 

@@ -41,7 +41,7 @@ class Asked:
     whole_topics: bool = False
     """True if a topic whose list would be too long is throttled as a whole with `*`."""
     force: bool = False
-    """Override moves of the plan's partitions to other targets, and skip `guard.check_return` and
+    """True to override moves of the plan's partitions to other targets, and to skip `guard.check_return` and
     `guard.check_waiting`.
     """
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""The file format of a plan, known before Spark starts from the contents of local files or the names of other paths."""
+"""Finds the file format of a plan before Spark starts, in the contents of local files or the names of other paths."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ class ConfigCommand:
 
 
 ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
-"""The fixture `config_commands`: returns the tool of a version."""
+"""The type of the fixture `config_commands`, which returns the tool of a version."""
 
 
 def told(line: str) -> tuple[str, frozenset[str]]:
-    """One described entity.
+    """Return the words and the set of pairs of a line that describes an entity.
 
-    Kafka's tools print in hash map order and kquota sorts, so the words and the set of pairs must be equal.
+    Kafka's tools print pairs in the order of a hash map, and kquota sorts them.
     """
     head, are, tail = line.partition(" are ")
     assert are, line
@@ -43,7 +43,7 @@ def told(line: str) -> tuple[str, frozenset[str]]:
 
 
 def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
-    """The reading as soon as it matches, or the last one. On KRaft a broker may lag for a moment."""
+    """Return the reading as soon as it matches, or the last reading. On KRaft, a broker may lag for a moment."""
     for _ in attempts(SEEN_SECONDS):
         if fits(found := read()):
             break
@@ -51,8 +51,8 @@ def settled(read: Callable[[], T], fits: Callable[[T], bool]) -> T:
 
 
 def altered(alter: Callable[[], Ran]) -> Ran:
-    """Alters through Kafka's tool.
+    """Alter through Kafka's tool.
 
-    Retries while the broker that the tool asked does not have the deleted value yet.
+    Try again while the broker that the tool asked does not have the deleted value yet.
     """
     return settled(alter, lambda ran: ran.code == 0 or "Invalid config(s)" not in ran.err)

@@ -64,11 +64,11 @@ _RENAMES = ((os, "replace"),)
 _SUBMITS = ((WireMoves, "submit"), (ZooKeeperMoves, "submit"))
 _CONFIGS: Final = {row.wire.code: kind for kind, row in ENTITIES.items() if row.wire is not None}
 _LONGEST = 120
-"""Seconds that no command in these tests needs."""
+"""A time limit in seconds. No command in these tests needs so long."""
 SUBMISSION: Final = "/admin/reassign_partitions"
-"""A submission of moves, in the form of `Doom.writes`."""
+"""A submission of moves, as `Doom.writes` names it."""
 RENAMED: Final = "a file that gets its name"
-"""The end of the write of a file, in the form of `Doom.writes`."""
+"""The end of the write of a file, as `Doom.writes` names it."""
 
 
 class Death(enum.Enum):
@@ -115,7 +115,7 @@ class Mortal:
 
     @property
     def stopped(self) -> bool:
-        """True if a SIGSTOP has stopped it, as the kernel reports."""
+        """Return True if the kernel reports that a SIGSTOP has stopped the process."""
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
         assert state not in "ZX", "the command ended before it could be stopped"
         return state == "T"
@@ -124,7 +124,7 @@ class Mortal:
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> Ran:
-        """Waits for its end. The exit code of a killed process is -9."""
+        """Wait for the end of the process. The exit code of a killed process is -9."""
         self._process.join(_LONGEST)
         assert self._process.exitcode is not None, "the command does not end"
         out, err = self._texts
@@ -134,7 +134,7 @@ class Mortal:
 
 
 def run(*arguments: str, folder: Path, doom: Doom | None = None) -> Ran:
-    """Runs `kquota ARGUMENTS…` in a process. If the doom is reached, the exit code is -9."""
+    """Run `kquota ARGUMENTS…` in a process. If the doom is reached, the exit code is -9."""
     return Mortal(*arguments, folder=folder, doom=doom).end()
 
 
@@ -153,7 +153,7 @@ def _live(arguments: tuple[str, ...], out: str, err: str, doom: Doom | None) -> 
 
 
 def _doom(doom: Doom) -> None:
-    """Counts the real steps of the real code, and dies at the given one."""
+    """Count the real steps of the real code, and die at the given step."""
     steps = 0
 
     def counts(arguments: Iterable[Any]) -> bool:
@@ -183,12 +183,12 @@ def _doom(doom: Doom) -> None:
 
 
 def _to_the_first(ask_each: Callable[..., Any]) -> Callable[..., Any]:
-    """Sends only the first broker its request."""
+    """Return a replacement that sends only the first broker its request."""
     return lambda wire, requests, *more: ask_each(wire, dict([*requests.items()][:1]), *more)
 
 
 def _written(arguments: Iterable[Any]) -> Iterator[str]:
-    """The names of the writes in the arguments of a step, in the form of `Doom.writes`."""
+    """Yield the names of the writes in the arguments of a step, as in `Doom.writes`."""
     for argument in arguments:
         match argument:
             case Mapping():

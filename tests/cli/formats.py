@@ -15,7 +15,7 @@ FORMATS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def must_be_promised(arguments: Sequence[str], out: str) -> None:
-    """Every top-level key of a document, and every header, must be in a row of its command."""
+    """Check that every top-level key of a document, and every header, is in a row of its command."""
     words = " ".join(arguments)
     if not out or not (asked := re.search(rf"--output[= ]({FOR_SCRIPTS})\b", words)):
         return
@@ -32,7 +32,7 @@ def must_be_promised(arguments: Sequence[str], out: str) -> None:
 
 @functools.cache
 def _rows(form: str) -> tuple[tuple[str, list[str]], ...]:
-    """The command and the words in backticks of each row, for the table of this form."""
+    """Return the command and the words in backticks of each row in the table of this form."""
     section = FORMATS.read_text().split(f"\n## {form.upper()}\n")[1].split("\n## ")[0]
     return tuple(_told(section))
 

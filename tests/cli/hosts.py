@@ -45,11 +45,11 @@ class Host:
         return sorted(self.folder.rglob("*.journal"))
 
     def over(self, option: str) -> Host:
-        """The same host over this connection."""
+        """Return the same host over this connection."""
         return replace(self, option=option)
 
     def alone(self) -> Host:
-        """The same host without the shared record."""
+        """Return the same host without the shared record."""
         return replace(self, record="none")
 
     def act(self, action: str, plan: str, *more: str) -> Ran:
@@ -63,7 +63,7 @@ class Host:
         return kquota("throttle", verb, *self.where, *sampled, *more)
 
     def shared(self, verb: str, *more: str) -> Ran:
-        """Runs `kquota record`, over both connections where there are two."""
+        """Run `kquota record`, over both connections where there are two."""
         servers = self.hand.servers
         both = (ZOOKEEPER, servers.zookeeper) if servers.zookeeper else ()
         return kquota("record", verb, *replace(self, option=BROKERS).where, *both, *more)
@@ -73,13 +73,13 @@ class Host:
         return Mortal(*arguments, folder=self.folder.parent, doom=doom)
 
     def runs(self) -> list[dict[str, Any]]:
-        """The open runs that `move status` shows on this host."""
+        """Return the open runs that `move status` shows on this host."""
         told = kquota_here("move", "status", *self.where, "--output", "json")
         found: list[dict[str, Any]] = json.loads(told.out)["runs"]
         return found
 
     def holds(self, setting: Setting) -> list[str]:
-        """The runs that hold a broker's rate, as `throttle show` shows on this host."""
+        """Return the runs that hold a broker's rate, as `throttle show` shows them on this host."""
         told = kquota_here("throttle", "show", *self.where, "--sample", "0", "--output", "json")
         rates = next(one["rates"] for one in json.loads(told.out)["brokers"] if str(one["broker"]) == setting.name)
         found: list[str] = rates.get(setting.key, {}).get("runs", [])
@@ -88,9 +88,9 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """One cluster and its hosts. `record` names the topic that they share; None means no topic.
+    """One cluster and its hosts. `record` is the topic that they share, or None without a topic.
 
-    With `mixed` each host in turn uses the other connection; otherwise all hosts use `option`.
+    With `mixed`, the hosts use the two connections in turn. Otherwise, all hosts use `option`.
     """
 
     hand: OtherHand
@@ -100,7 +100,7 @@ class Team:
     mixed: bool = False
 
     def host(self, number: int) -> Host:
-        """The host with this number. Its state folder exists from the first command on and stays the same."""
+        """Return the host with this number. It always has the same state folder, which its first command creates."""
         other = BROKERS if self.option == ZOOKEEPER else ZOOKEEPER
         option = other if self.mixed and number % 2 else self.option
         folder = self.folder / f"host-{number}"
@@ -117,18 +117,18 @@ class Team:
         return str(path)
 
     def standing(self, *topics: str) -> dict[Setting, str]:
-        """Every throttle that is set on these topics and on any broker."""
+        """Return every throttle that is set on these topics and on any broker."""
         found = self.hand.rates()
         for topic in topics:
             found |= self.hand.lists(topic)
         return found
 
     def become(self, wanted: Mapping[Setting, str], *topics: str) -> None:
-        """Waits for an effect, because brokers may see later what was written over ZooKeeper."""
+        """Wait until the throttles have these values, because brokers see later what was written over ZooKeeper."""
         until(lambda: self.standing(*topics) == wanted, f"{wanted} are the only values that are set")
 
     def closed(self) -> None:
-        """No host sees an open run over either connection."""
+        """Check that no host sees an open run over either connection."""
         for number in range(3):
             ran = kquota_here("move", "status", *self.host(number).where)
             assert (ran.code, "no run is open" in ran.err, "held" in ran.err) == (0, True, False), ran.err
@@ -136,7 +136,7 @@ class Team:
 
 @contextmanager
 def znodes(hand: OtherHand) -> Iterator[KazooClient]:
-    """ZooKeeper through another client."""
+    """Yield another client of ZooKeeper."""
     client = KazooClient(hosts=hand.servers.zookeeper)
     client.start()
     try:
@@ -147,7 +147,7 @@ def znodes(hand: OtherHand) -> Iterator[KazooClient]:
 
 
 def forget(hand: OtherHand, record: str | None) -> None:
-    """Removes all moves, the topic and all znodes of kquota before the next test.
+    """Remove all moves, the topic and all znodes of kquota before the next test.
 
     A controller on ZooKeeper keeps the move of a deleted topic forever.
     """

@@ -37,17 +37,17 @@ class KafkaTools:
 
 
 Tools: TypeAlias = Callable[[str], KafkaTools]
-"""The fixture `kafka_tools`: returns the tools of a version, started at their first use."""
+"""The type of the fixture `kafka_tools`, which returns the tools of a version and starts them at their first use."""
 
 
 def must_compile(java: str) -> None:
-    """Skips the test if this Java runs no source file, like one that pip installs. The end of the run reports it."""
+    """Skip the test if this Java cannot run a source file, like a Java from pip. The end of the run reports this."""
     if "jdk.compiler" not in run([java, "--list-modules"]).out:
         pytest.skip("this Java has no compiler (jdk.compiler): install a JDK")
 
 
 def source_command(version: str, source: Path) -> list[str]:
-    """The command line that runs one Java source file with the jars of this release."""
+    """Return the command line that runs one Java source file with the jars of this release."""
     java = kafka_tool(version, "x")
     must_compile(java[0])
     return [*java[: java.index("-cp") + 2], str(source)]
@@ -55,7 +55,7 @@ def source_command(version: str, source: Path) -> list[str]:
 
 @contextmanager
 def started(version: str) -> Iterator[KafkaTools]:
-    """The tools of this release, until the block ends."""
+    """Yield the tools of this release until the block ends."""
     command = source_command(version, _SOURCE)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

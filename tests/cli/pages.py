@@ -35,9 +35,9 @@ VOID = {"meta", "br", "use", "path"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A small move: broker 1 sends `size` bytes to broker 3 while producers write and broker 2 stays in sync.
+    """A small move: broker 1 sends `size` bytes to broker 3, while producers write and broker 2 stays in sync.
 
-    `asked` are the options.
+    `asked` has the options.
     """
 
     throttle: str | None = "8MB/s"
@@ -62,7 +62,7 @@ class Case:
 
 
 def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
-    """The ticket of a case. The band has the `errors` of the model, or of past moves."""
+    """Return the ticket of a case. The band has the `errors` of the model, or of past moves."""
     size = 91 * MB
     links = (Link(leader=1, destination=3, copies=1, bytes=size, writes=case.writes),)
     made = work(links if case.links is None else case.links, {1: case.writes})
@@ -184,5 +184,5 @@ class Page(HTMLParser):
 
 @cache
 def shown(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Page:
-    """The parsed page of a case."""
+    """Return the parsed page of a case."""
     return Page(page(ticket(case, errors)))

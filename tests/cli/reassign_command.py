@@ -26,11 +26,11 @@ class ReassignCommand:
 
 
 ReassignCommands: TypeAlias = Callable[[str], ReassignCommand]
-"""The fixture `reassign_commands`: returns the tool of a version."""
+"""The type of the fixture `reassign_commands`, which returns the tool of a version."""
 
 
 def already_throttled(hand: OtherHand, rate: str, lists: Mapping[str, tuple[str, str]]) -> None:
-    """Sets the throttle that Kafka's tool will set: both lists of each topic, and all rates.
+    """Set the throttle that Kafka's tool will set: both lists of each topic, and all rates.
 
     The tool does not wait until its throttle is in force, so a busy broker could copy everything at once. A broker
     applies changes in order: the lists are in force when the rates are.

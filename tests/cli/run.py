@@ -39,12 +39,12 @@ class Ran:
 
 
 def ended(code: int, out: str, err: str) -> Ran:
-    """The result of a process with this stderr."""
+    """Return the result of a process with this stderr."""
     return Ran(code, out, _TARGET.sub("", err), err)
 
 
 def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") -> Ran:
-    """Any command, without a terminal."""
+    """Run any command without a terminal."""
     done = subprocess.run(
         command,
         input=stdin,
@@ -58,7 +58,7 @@ def run(command: list[str], env: dict[str, str] | None = None, stdin: str = "") 
 
 
 def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
-    """`kquota ARGUMENTS…`. Fails on a traceback, and on a JSON key that docs/formats.md does not list."""
+    """Run `kquota ARGUMENTS…`. Fail on a traceback, and on a JSON key that docs/formats.md does not list."""
     ran = run([sys.executable, "-m", "kquota", *arguments], {**(env or {}), **canary.environment(arguments)})
     assert "Traceback" not in ran.err, ran.err
     assert canary.leaks(ran.out, ran.err) == []
@@ -67,12 +67,12 @@ def kquota(*arguments: str, env: dict[str, str] | None = None) -> Ran:
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
-    """`kquota ARGUMENTS…` as a process that runs in parallel to the test."""
+    """Start `kquota ARGUMENTS…` as a process that runs in parallel to the test."""
     return _going_on("-m", "kquota", *arguments)
 
 
 def python(program: str, *arguments: str) -> subprocess.Popen[str]:
-    """A program that imports kquota and runs in parallel to the test."""
+    """Start a program that imports kquota and runs in parallel to the test."""
     return _going_on("-c", program, *arguments)
 
 
@@ -84,14 +84,16 @@ def _going_on(*words: str) -> subprocess.Popen[str]:
 
 
 def changes_of(move: Callable[..., Ran]) -> list[dict[str, Any]]:
-    """The changes of the throttle of the only run, as `kquota move report` shows them. `move` runs `kquota move`."""
+    """Return the changes of the throttle of the only run, as `kquota move report` shows them. `move` runs `kquota
+    move`.
+    """
     (run,) = json.loads(move("report", "--output", "json").out)["runs"]
     found: list[dict[str, Any]] = json.loads(move("report", run["run"], "--output", "json").out)["changes"]
     return found
 
 
 def kquota_here(*arguments: str) -> Ran:
-    """`kquota ARGUMENTS…` in this process, because a random sequence of processes would take minutes."""
+    """Run `kquota ARGUMENTS…` in this process, because a random sequence of processes would take minutes."""
     from kquota.cli.main import app, main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
@@ -110,11 +112,12 @@ def kquota_here(*arguments: str) -> Ran:
 
 
 def _parser(app: typer.Typer) -> object:
-    """The Click command of the registered commands. Typer needs up to 6 ms to build it, for `move`."""
+    """Return the Click command of the registered commands. Typer needs up to 6 ms to build it, for `move`."""
     return _parser_of(app, *(group.typer_instance for group in app.registered_groups))
 
 
 @functools.cache
 def _parser_of(app: typer.Typer, *_: typer.Typer | None) -> object:
-    """The registered commands are in the key. They are modules' constants, and parsing a command line changes none."""
+    """Return the parser of these commands, which are the key of the cache. They are constants of modules, and parsing a
+    command line changes none of them."""
     return get_command(app)

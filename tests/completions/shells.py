@@ -74,7 +74,9 @@ zle -N zle-line-init
 
 
 def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], folder: Path) -> dict[str, list[str]]:
-    """The words that the shell offers at the end of each line. File names as far as the shell completes them."""
+    """Return the words that the shell offers at the end of each line. File names are as long as the shell completes
+    them.
+    """
     must_be_there(shell)
     home = folder.parent / shell
     home.mkdir()
@@ -102,7 +104,7 @@ def offers(shell: str, lines: Sequence[str], environment: Mapping[str, str], fol
 
 
 def must_be_there(shell: str) -> None:
-    """Skips the test, with its name, if the machine does not have this shell."""
+    """Skip the test, and name the shell, if the machine does not have it."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
 
@@ -114,7 +116,7 @@ def type_into(
     folder: Path,
     done: Callable[[], bool] = lambda: False,
 ) -> str:
-    """The screen of a shell on a terminal that receives the keys after its prompt, until it exits or `done` matches."""
+    """Type keys into a shell on a terminal, after its prompt. Return its screen when it exits or is `done`."""
     ours, theirs = pty.openpty()
     shell = subprocess.Popen(
         command,

@@ -24,14 +24,14 @@ class Command:
 
     text: str
     where: str
-    """File and line."""
+    """The file and the line."""
     codes: tuple[int, ...] = (0,)
     until: bool = False
-    """The command is repeated while it exits with `codes`, until it exits with 0."""
+    """True if the command is repeated while it exits with one of `codes`, until it exits with 0."""
     output: tuple[str, ...] = ()
     """The output, with `…` for variable text; None if the document does not show it."""
     silent: bool = False
-    """It prints nothing if all is well, because cron would mail the output."""
+    """True if the command prints nothing if all is well, because cron would mail the output."""
 
     @property
     def bare(self) -> str:
@@ -59,12 +59,14 @@ class _Fence:
 
 
 def story(name: str, markdown: str) -> list[Step]:
-    """The steps of a Markdown document in their order. Raises ValueError for a command in a fence that is not run."""
+    """Return the steps of a Markdown document in their order. Raises ValueError for a command in a fence that is not
+    run.
+    """
     return [step for fence in _fences(markdown) for step in _steps(name, fence)]
 
 
 def mentions(name: str, markdown: str) -> list[Command]:
-    """The commands that a sentence mentions. Readers do not type them as they are, but they must exist."""
+    """Return the commands that sentences mention. Readers do not type them as they are, but the commands must exist."""
     lines = markdown.splitlines()
     for fence in _fences(markdown):
         for number in range(fence.first, fence.first + len(fence.lines)):
@@ -78,7 +80,7 @@ def mentions(name: str, markdown: str) -> list[Command]:
 
 
 def prints(output: Iterable[str], printed: str) -> bool:
-    """True if the output matches, line by line.
+    """Return True if the output matches, line by line.
 
     `…` matches any text, and a line with only `…` matches any number of lines.
     """
@@ -142,7 +144,8 @@ def _script(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Command]:
 
 
 def _session(name: str, lines: list[tuple[int, str]]) -> Iterator[Command]:
-    """`$ ` begins a command. It continues while bash expects more lines; its output follows."""
+    """Yield the commands of a session. `$ ` begins a command, which continues while bash expects more lines. Its output
+    follows."""
     held: list[tuple[int, str, list[str]]] = []
     for number, line in lines:
         if line.startswith("$ "):
@@ -161,7 +164,7 @@ def _session(name: str, lines: list[tuple[int, str]]) -> Iterator[Command]:
 
 
 def command(where: str, text: str, output: tuple[str, ...]) -> Command:
-    """A command with its exit code, which a comment states or the last output line shows."""
+    """Return a command with its exit code, which a comment or the last line of the output states."""
     if output and (printed := _PRINTED_EXIT.fullmatch(output[-1])):
         kept = output[:-1] if len(output) > 1 and output[-2].strip() else output[:-2]
         return Command(text=text, where=where, codes=(int(printed[1]),), output=kept)

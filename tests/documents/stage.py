@@ -78,14 +78,14 @@ class Stage:
             )
 
     def set_out(self, steps: Iterable[Step]) -> None:
-        """Writes every file of `FILES` that the steps name: plausible content that fits the real cluster."""
+        """Write every file of `FILES` that the steps name, with plausible content that fits the real cluster."""
         texts = "\n".join(step.text for step in steps)
         for name, set_out in FILES.items():
             if name in texts:
                 set_out(self)
 
     def tell(self, steps: Iterable[Step]) -> list[str]:
-        """Runs every step in order. Returns the differences from the shown output, each with its position."""
+        """Run every step in order. Return the differences from the shown output, each with its position."""
         wrong = []
         for step in steps:
             if isinstance(step, File):
@@ -98,7 +98,7 @@ class Stage:
         return wrong
 
     def run(self, text: str) -> Ended:
-        """Runs one command in bash. Its stdin is empty, so that no command waits for an answer."""
+        """Run one command in bash. Its stdin is empty, so that no command waits for an answer."""
         assert self._bash.stdin
         assert self._bash.stdout
         too_long = threading.Timer(_PATIENCE, os.killpg, (self._bash.pid, signal.SIGKILL))
@@ -118,7 +118,7 @@ class Stage:
         return Ended(code=int(code), printed=self._shown(printed))
 
     def close(self) -> None:
-        """Ends every process of the document."""
+        """End every process of the document."""
         assert self._bash.stdin
         assert self._bash.stdout
         self._bash.stdin.close()
@@ -144,7 +144,7 @@ class Stage:
         return None
 
     def _environment(self) -> dict[str, str]:
-        """The environment after an installation of kquota, with this machine's downloads."""
+        """Return the environment after an installation of kquota, with this machine's downloads."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("KQUOTA_", "XDG_", "PYTEST_"))}
         kept |= {key: value for key in ("KQUOTA_OFFLINE", "KQUOTA_JAVA") if (value := os.environ.get(key))}
         return {
@@ -182,7 +182,9 @@ class Stage:
 
 
 def servers(text: str) -> str | None:
-    """The fixture of the cluster that a text is about. With a ZooKeeper, both its addresses lead to one cluster."""
+    """Return the fixture of the cluster that a text needs, or None. With a ZooKeeper, both addresses belong to one
+    cluster.
+    """
     if any(name in text for name in ZOOKEEPER):
         return "documents_391"
     return "documents_431" if any(name in text for name in (*BROKERS, "--cluster prod")) else None
@@ -190,7 +192,7 @@ def servers(text: str) -> str | None:
 
 @contextlib.contextmanager
 def stage(folder: Path, cluster: Sandbox | None) -> Iterator[Stage]:
-    """A stage on that cluster, with topics that contain data. Restores the servers afterwards."""
+    """Yield a stage on this cluster, with topics that contain data. Restore the servers afterwards."""
     with contextlib.ExitStack() as kept:
         set_up = Stage(folder, cluster)
         kept.callback(set_up.close)
@@ -222,7 +224,9 @@ def _without_quotas(stage: Stage) -> None:
 
 
 def _snapshots(name: str) -> Callable[[Stage], None]:
-    """Two snapshots of the real cluster. Their file names differ from a snapshot that a command takes later."""
+    """Return a function that writes two snapshots of the real cluster. Their names differ from those of later
+    snapshots.
+    """
 
     def two(stage: Stage) -> None:
         for _ in range(2):
@@ -239,7 +243,7 @@ def _sizes(stage: Stage) -> None:
 
 
 def _trace(stage: Stage) -> None:
-    """Ten seconds of 25 MB/s, each request with 2 ms of thread time, in two files."""
+    """Write ten seconds of 25 MB/s, with 2 ms of thread time for each request, in two files."""
     for number in (1, 2):
         rows = (f"{at},1000000,2,billing\n" for at in range((number - 1) * 5_000, number * 5_000, 40))
         with gzip.open(stage.folder / f"trace-{number}.csv.gz", "wt") as file:
@@ -254,7 +258,7 @@ def _written(name: str, text: str) -> Callable[[Stage], None]:
 
 
 def _plan() -> str:
-    """A plan for topic orders: broker 3 replaces broker 2, as in make demo."""
+    """Return a plan for topic orders: broker 3 replaces broker 2, as in make demo."""
     there = {2: 3}
     partitions = [
         {"topic": "orders", "partition": number, "replicas": [there.get(broker, broker) for broker in replicas]}

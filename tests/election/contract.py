@@ -19,7 +19,7 @@ class ElectionsContract:
         raise NotImplementedError
 
     def prefer(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Gives the partitions another order of their replicas. The leader does not change."""
+        """Give the partitions another order of their replicas. The leader does not change."""
         raise NotImplementedError
 
     def leader(self, name: TopicPartition) -> int | None:

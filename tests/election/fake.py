@@ -16,7 +16,7 @@ ELIGIBLE_NOT_AVAILABLE = 83
 
 @dataclass
 class MemoryElections:
-    """Gaps: a new leader is visible at once unless `stale` readings remain, and moves do not exist.
+    """Leaders in memory. Gaps: a new leader is visible at once unless `stale` readings remain, and moves do not exist.
 
     `troubled` partitions lose their followers after the batch with this number, counted from 1.
     """
@@ -32,7 +32,7 @@ class MemoryElections:
         self._left = 0
 
     def add(self, name: TopicPartition, *replicas: int, leader: int | None) -> None:
-        """Adds a partition whose replicas are all in sync, or, without a leader, none."""
+        """Add a partition. All its replicas are in sync, or none without a leader."""
         ids = tuple(map(BrokerId, replicas))
         found = None if leader is None else BrokerId(leader)
         isr = () if leader is None else ids

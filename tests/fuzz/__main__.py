@@ -18,7 +18,7 @@ from tests.fuzz.mutation import mutated
 from tests.fuzz.readers import READERS, outcome, scratch
 
 _ROUND = 1_000
-"""The inputs that one reader gets before the next one. A round is repeated by its seed."""
+"""The number of inputs that one reader gets before the next reader. The seed of a round repeats it."""
 
 
 def main(arguments: Sequence[str]) -> int:

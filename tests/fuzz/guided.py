@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _chosen(data: bytes) -> str:
-    """Return the reader that the first byte of an input chooses."""
+    """Return the name of the reader that the first byte of an input chooses."""
     return _NAMES[data[0] % len(_NAMES)] if data else _NAMES[0]
 
 

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 SECONDS: Final = 1.0
 SPREAD: Final = 8
-"""The most bytes of memory for each byte of input."""
+"""The maximum number of bytes of memory for each byte of input."""
 
 
 class TooSlow(BaseException):

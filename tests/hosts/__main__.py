@@ -17,13 +17,13 @@ from tests.hosts.round import Batch, batch
 
 _BATCH = 20
 _TOLD = 1000
-"""A line on stderr follows each time after this number of rounds."""
+"""The number of rounds after which a line of progress is printed on stderr."""
 _SHOWN = 3
-"""Violations whose steps are printed."""
+"""The maximum number of violations whose steps are printed."""
 
 
 def batches(first: int, runs: int, workers: int) -> Iterator[Batch]:
-    """Plays all rounds, in the order of their seeds."""
+    """Play all rounds, and yield their results in the order of their seeds."""
     seeds = [range(n, min(n + _BATCH, first + runs)) for n in range(first, first + runs, _BATCH)]
     if workers == 1:
         yield from map(batch, seeds)
@@ -34,7 +34,7 @@ def batches(first: int, runs: int, workers: int) -> Iterator[Batch]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Plays the rounds and prints the results."""
+    """Play the rounds and print the results."""
     parser = argparse.ArgumentParser(prog="python -m tests.hosts", description=__doc__)
     parser.add_argument("--runs", type=int, default=10_000, help="the number of rounds")
     parser.add_argument("--seed", type=int, help="the seed of the first round; random by default")

@@ -14,7 +14,7 @@ OPERATORS = tuple(COMMANDS)
 FAULTS = tuple(fault.name for fault in Fault)
 NONE = "none"
 ENOUGH = 1000
-"""With this number of rounds every command meets every fault."""
+"""The number of rounds in which every command meets every fault."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Met:
     foreign: Counter[str] = field(default_factory=Counter)
 
     def add(self, stage: Stage, processes: Sequence[Process]) -> None:
-        """Adds one round."""
+        """Add one round."""
         for process in processes:
             self.faults[process.doing, NONE] += not process.reached
             self.hosts[process.host.name] += 1
@@ -47,12 +47,12 @@ class Met:
         self.foreign += stage.seen
 
     def join(self, other: Met) -> None:
-        """Adds the counts of another process."""
+        """Add the counts of another process."""
         for one in fields(self):
             getattr(self, one.name).update(getattr(other, one.name))
 
     def table(self) -> str:
-        """All counts, as tables with the faults as columns."""
+        """Return all counts, as tables with the faults as columns."""
         columns = [NONE, *FAULTS]
         blocks = [
             _table("operators x faults", OPERATORS, columns, self.faults),
@@ -69,7 +69,7 @@ class Met:
         yield "other tools and brokers", self.foreign
 
     def never(self) -> dict[str, list[str]]:
-        """The possible cells of each table that were never reached."""
+        """Return the possible cells of each table that were never reached."""
         possible = {(step.name, fault.name) for fault in Fault for step in AT.get(fault, tuple(Step))}
         everything = [(s.value, fault, who) for s in State for fault in FAULTS for who in OPERATORS]
         return {
@@ -85,9 +85,9 @@ class Met:
         }
 
     def must_be_whole(self, rounds: int) -> None:
-        """Each fault and each command occurred on each host.
+        """Check that each fault and each command occurred on each host.
 
-        In many rounds each fault also occurred in each command and in each state.
+        If there are at least `ENOUGH` rounds, each fault must also have occurred in each command and in each state.
         """
         columns = [NONE, *FAULTS]
         assert [c for c in columns if not any(self.faults[name, c] for name in OPERATORS)] == []

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Step(enum.Enum):
-    """The kinds of steps."""
+    """The kind of a step."""
 
     JOURNAL = "a line of the journal"
     APPEND = "an append to the record"
@@ -54,7 +54,7 @@ class Step(enum.Enum):
 
 
 class Fault(enum.Enum):
-    """The failures at a step."""
+    """A failure at a step."""
 
     BEFORE = "killed before"
     TORN = "killed in its middle"
@@ -75,11 +75,11 @@ AT: Mapping[Fault, tuple[Step, ...]] = {
     Fault.SLOW: (Step.APPEND, Step.WRITE),
     Fault.AWAY: (Step.APPEND, Step.LOOK),
 }
-"""The steps at which a fault can happen, if not at all."""
+"""The kinds of steps at which a fault can happen. A fault that is not listed can happen at every step."""
 OFTEN: Mapping[Step, int] = {Step.JOURNAL: 6, Step.APPEND: 8, Step.LOOK: 12, Step.READ: 8, Step.WRITE: 4}
-"""The usual number of steps of each kind in a command; one of them is chosen."""
+"""The usual number of steps of each kind in a command, from which the step of a fault is chosen."""
 PAUSES = (16.0, 35.0, 80.0, 300.0)
-"""Seconds: within a lease, longer than a lease, and longer than several commands of other hosts."""
+"""Pauses in seconds: within a lease, longer than a lease, and longer than several commands of other hosts."""
 ASLEEP = 1e6
 
 
@@ -154,7 +154,7 @@ class Process(Task):
         self.warned.append(str(problem))
 
     def _stores(self) -> tuple[MoveCluster, Configs]:
-        """The stores of the operator's connection, as `kquota.cli.world` joins them."""
+        """Return the stores of the operator's connection, as `kquota.cli.world` connects them."""
         if self.znodes is None:
             return ProcessCluster(self), ClusterConfigs(self.stage.cluster)
         if isinstance(self.record, TopicRecord):
@@ -184,14 +184,14 @@ class Process(Task):
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Take the locks as `kquota.cli.move_stores.Stage` does."""
+        """Take the locks, like `kquota.cli.move_stores.Stage`."""
         with self.runs.hold(self.doing, take_over=self._take_over), ExitStack() as stack:
             if self.fence is not None:
                 stack.enter_context(self.fence.hold(self.doing, take_over=self._take_over))
             yield
 
     def pause(self, seconds: float) -> None:
-        """Waits without a heartbeat. The session with ZooKeeper ends if this takes too long."""
+        """Wait without a heartbeat. The session with ZooKeeper ends if the wait is too long."""
         if self.znodes is not None and seconds > SESSION_SECONDS:
             self.schedule.at(self.schedule.now + SESSION_SECONDS, self.znodes.expire)
         self.wait(seconds)
@@ -219,7 +219,7 @@ class Process(Task):
         torn: Callable[[], object] | None = None,
         guard: Callable[[], object] = lambda: None,
     ) -> T:
-        """Does the step after a moment, unless this process is about to fail."""
+        """Do the step after a moment, unless this process is about to fail."""
         self.must_live()
         self._counts[kind] += 1
         fate = self.fate
@@ -236,7 +236,8 @@ class Process(Task):
             torn()
             self.die()
         if fault is Fault.LOST and kind is Step.LOOK:
-            raise Unreachable("the answer was lost")  # before `done`, because a client has not read a lost answer
+            # A look whose answer is lost is not taken, because its client has not read the answer.
+            raise Unreachable("the answer was lost")
         answer = done()
         if fault is Fault.AFTER:
             self.die()
@@ -265,7 +266,9 @@ class Process(Task):
             raise Unreachable("the record's topic has no leader")
 
     def arrives(self) -> None:
-        """A write has arrived at the cluster. Its sender must hold the lock, and no later holder may have begun."""
+        """Check a write that has arrived at the cluster: its sender must hold the lock, and no later holder may have
+        begun.
+        """
         if isinstance(self.record, TopicRecord):
             if self.record._mine is None:
                 raise Violation(f"{self.who} writes without the lock")
@@ -274,7 +277,7 @@ class Process(Task):
             self.stage.holds(self.who, self.znodes.lock, writes=True)
 
     def at(self, fault: Fault) -> bool:
-        """True if this append meets that fault."""
+        """Return True if this append meets that fault."""
         fate = self.fate
         return (
             fate is not None
@@ -381,7 +384,8 @@ class ProcessFiles(RunFiles):
 
 
 class ProcessCluster:
-    """The cluster as a process sees it. Implements `MoveCluster`; like the real stores it checks before each write."""
+    """The cluster as a process sees it. Implements `MoveCluster`. Like the real stores, it checks the lock before each
+    write."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -396,7 +400,7 @@ class ProcessCluster:
         return self._cluster.stale_seconds
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        """Two requests, as over the Admin API: the running moves, and a moment later the metadata."""
+        """Send two requests, as over the Admin API: for the running moves and, a moment later, for the metadata."""
         first = self._read(lambda: self._cluster.snapshot(topics))
         self._process.wait(self._process.rng.uniform(0.005, 0.1))
         second = self._cluster.snapshot(topics)
@@ -430,7 +434,7 @@ class ProcessCluster:
         return self._read(lambda: self._cluster.minimum_in_sync(topics))
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """A death in the middle leaves half of the changes written, because no single request contains them all."""
+        """Write the changes. A death in the middle leaves half of them written, because no request contains all."""
 
         def arrive(those: Sequence[Change]) -> Mapping[Setting, KquotaError]:
             self._arrives()
@@ -469,14 +473,16 @@ class ProcessCluster:
 
 
 def _joined(now: PartitionReplicas, move: PartitionReplicas | None) -> PartitionReplicas:
-    """A partition as `kquota.stores.admin.moves` reads it: the metadata names neither added nor removed replicas."""
+    """Return a partition as `kquota.stores.admin.moves` reads it. The metadata names neither added nor removed
+    replicas.
+    """
     if move is None:
         return replace(now, adding=(), removing=()) if now.moving else now
     return replace(now, replicas=move.replicas, adding=move.adding, removing=move.removing)
 
 
 class ProcessZnodes(MemoryZnodes):
-    """ZooKeeper as a process sees it: reading several znodes, and each transaction, is a step."""
+    """ZooKeeper as a process sees it. A read of several znodes is a step, and so is a transaction."""
 
     def __init__(self, process: Process) -> None:
         assert isinstance(process.stage.cluster, TreeCluster)
@@ -490,14 +496,14 @@ class ProcessZnodes(MemoryZnodes):
         self._client.tree.expire(self._client.session)
 
     def ended(self, kind: Step) -> bool:
-        """True if the session has ended, and its end reaches the request. Otherwise a new session sends it."""
+        """Return True if the session has ended, and its end reaches the request. Otherwise, a new session sends it."""
         if self._client.session in self._client.tree.open:
             return False
         self._client.session = self._client.tree.session()
         return kind in (Step.APPEND, Step.WRITE, Step.READ) and self._process.rng.random() < 0.5
 
     def close_at_the_end(self) -> None:
-        """A process that ends closes its session. That of a killed process ends later."""
+        """Close the session when the process ends. The session of a killed process ends later."""
         schedule = self._process.schedule
         schedule.at(schedule.now + (SESSION_SECONDS if self._process.dead else 0.0), self.expire)
 

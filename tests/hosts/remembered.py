@@ -20,18 +20,18 @@ from kquota.stores.zookeeper.znode import Node
 
 T = TypeVar("T")
 _CHECKED: Final = 100
-"""One of so many uses of a remembered value decodes again."""
+"""The number of uses of a remembered value, of which one decodes again."""
 
 
 class Remembered(Generic[T]):
-    """Values by what they were decoded from. Errors are not remembered."""
+    """Decoded values, by the bytes from which they were decoded. Errors are not remembered."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, T] = {}
         self._uses = 0
 
     def of(self, key: Hashable, decode: Callable[[], T]) -> T:
-        """The value of this key, which `decode` returns."""
+        """Return the value of this key, which `decode` returns."""
         if key not in self._values:
             self._values[key] = decode()
             return self._values[key]
@@ -44,7 +44,9 @@ class Remembered(Generic[T]):
 
 @contextmanager
 def decoded_once() -> Iterator[Remembered[Any]]:
-    """Decode each sheet, lock and znode once. For one round, so that no round depends on another one."""
+    """Decode each sheet, lock and znode only once in the block. A block has one round, so that no round depends on
+    another.
+    """
     remembered: Remembered[Any] = Remembered()
     decode_sheet, topic_in, leader_and_isr = sheet.decode, topics.topic_in, topics.leader_and_isr
 

@@ -37,7 +37,7 @@ from tests.hosts.stage import Violation, stage
 _PAIRS = tuple((name, fault) for name in COMMANDS for fault in Fault)
 _MEMORY = Path("/dev/shm")
 _CYCLES = 6
-"""Each check of a host can leave work for its next one; a run that is being reverted needs a few checks."""
+"""The number of checks of each host at the end. A run that is being reverted needs a few checks."""
 
 
 class Round:
@@ -118,7 +118,7 @@ class Round:
                 raise process.failure
 
     def _now(self, host: int, doing: str, work: Callable[[Process], object]) -> Process:
-        """Runs a command to its end, without faults."""
+        """Run a command to its end, without faults."""
         process = Process(self.stage, self.stage.hosts[host], doing, f"{self.seed}/end", work, patient=True)
         self._begin(process)
         while not process.ended:
@@ -127,7 +127,7 @@ class Round:
         return process
 
     def _free_hosts(self) -> list[int]:
-        """The hosts where no process sleeps and holds the folder. On at least one host the process is killed."""
+        """Return the hosts where no process sleeps in the folder. If there is none, kill the processes of host 0."""
         sleepers = [p for p in self.processes if p.asleep]
         free = [n for n in range(3) if not any(p.host.folder == self.stage.hosts[n].folder for p in sleepers)]
         if free:
@@ -138,7 +138,7 @@ class Round:
         return [0]
 
     def _clean_up(self) -> None:
-        """Each host verifies and resumes until every record is closed."""
+        """Let each host verify and resume until every record is closed."""
         self.stage.say("the end")
         self.stage.everyone_returns()
         hosts = self._free_hosts()
@@ -183,12 +183,16 @@ class Round:
             raise Violation(f"the hosts do not agree on what has become of the plans: {verdicts}")
 
     def _ends(self, process: Process) -> list[tuple[str, object, bool]]:
-        """The ends of the runs that were on record. A journal can also have a run that ended before it was recorded."""
+        """Return the ends of the runs that were on record. A journal can also have a run that ended before it was
+        recorded.
+        """
         known = self.stage.recorded()
         return [(run.id, run.finished, run.aborting) for run in process.runs.every() if run.id in known]
 
     def _late(self) -> None:
-        """A process that slept until the end wakes up and changes nothing. Its host then agrees with the record."""
+        """Check that a process that slept until the end changes nothing when it wakes up, and that its host then agrees
+        with the record.
+        """
         if not any(process.asleep for process in self.processes):
             return
         for process in self.processes:
@@ -215,7 +219,7 @@ def _verdict(plan: Plan, verdicts: set[str], process: Process) -> None:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder in memory where the system has one, because a round writes hundreds of journal lines."""
+    """Yield a folder, in memory where the system has one, because a round writes hundreds of journal lines."""
     path = Path(mkdtemp(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None))
     try:
         yield path
@@ -225,7 +229,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def on_machines() -> Iterator[None]:
-    """Each process names its host as its machine."""
+    """Let each process name its host as its machine in the block."""
 
     def named(doing: str) -> Holder:
         process = current()
@@ -279,7 +283,7 @@ class Played:
 
 
 def play(seed: int, folder: Path, met: Met) -> Played:
-    """Plays one round and counts what it covered."""
+    """Play one round, and count what it covered."""
     shutil.rmtree(folder / str(seed), ignore_errors=True)
     played = Round(seed, folder / str(seed), met)
     violation = None
@@ -308,11 +312,11 @@ class Batch:
     digests: list[tuple[int, str]] = field(default_factory=list)
     broken: list[Played] = field(default_factory=list)
     cpu: float = 0.0
-    """Seconds of one core."""
+    """The CPU time in seconds."""
 
 
 def batch(seeds: Sequence[int]) -> Batch:
-    """Plays these rounds in this process."""
+    """Play these rounds in this process."""
     done, began = Batch(), time.process_time()
     with folder() as states, on_machines():
         for seed in seeds:

@@ -9,7 +9,7 @@ from greenlet import getcurrent, greenlet
 
 
 class Killed(BaseException):
-    """kill -9: no handler of kquota may catch it, and the process does nothing after it."""
+    """The end of a process by kill -9. No handler of kquota may catch it, and the process does nothing after it."""
 
 
 class Schedule:
@@ -26,7 +26,7 @@ class Schedule:
         heapq.heappush(self._due, (moment, self._count, what))
 
     def run(self, until: float = float("inf")) -> None:
-        """Runs every event that is due by then, each at its time."""
+        """Run every event that is due until this moment, each at its time."""
         self._until = until
         while self._due and self._due[0][0] <= until:
             moment, _, what = heapq.heappop(self._due)
@@ -37,7 +37,9 @@ class Schedule:
             self.now = max(self.now, until)
 
     def passed(self, moment: float) -> bool:
-        """Advances to this moment if no other event and no end of `run` is due before it; returns whether it did."""
+        """Advance to this moment, unless another event or the end of `run` is due before it. Return True if the time
+        was advanced.
+        """
         if moment > self._until or (self._due and self._due[0][0] <= moment):
             return False
         self.now = max(self.now, moment)
@@ -59,11 +61,11 @@ class Task:
         self._steps.task = self
 
     def begin(self) -> None:
-        """Runs it up to its first wait."""
+        """Run the process up to its first wait."""
         self._continue()
 
     def wait(self, seconds: float) -> None:
-        """Lets the others run for this time. Raises Killed once the process is dead."""
+        """Let the other processes run for this time. Raises Killed once this process is dead."""
         self.must_live()
         moment = self.schedule.now + seconds
         if not self.schedule.passed(moment):
@@ -81,7 +83,7 @@ class Task:
         raise Killed
 
     def kill(self) -> None:
-        """Kills it from outside, while it waits."""
+        """Kill the process from outside, while it waits."""
         self.dead = True
         self._continue()
 
@@ -109,6 +111,6 @@ class _Steps(greenlet):
 
 
 def current() -> Task | None:
-    """Returns the task that runs now, or None outside of all tasks."""
+    """Return the task that is running, or None outside of all tasks."""
     steps = getcurrent()
     return steps.task if isinstance(steps, _Steps) else None

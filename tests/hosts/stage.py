@@ -72,7 +72,7 @@ WRITE_ALONE = "a write of a holder that another one had followed"
 
 
 class Violation(AssertionError):
-    """A broken promise."""
+    """A promise of kquota that was broken."""
 
 
 class State(enum.Enum):
@@ -91,7 +91,7 @@ class State(enum.Enum):
 
 
 class Ends:
-    """An ended run must stay ended in the record. `known` has every run that was ever there."""
+    """A check that an ended run stays ended in the record. `known` has every run that was ever there."""
 
     def __init__(self) -> None:
         self.known: dict[str, str | None] = {}
@@ -127,7 +127,7 @@ class Host:
     boot: float
     skew: float
     zookeeper: bool = False
-    """Its operator uses `--zookeeper`, not `--bootstrap-server`."""
+    """True if its operator uses `--zookeeper`, not `--bootstrap-server`."""
     sightings: Sightings | None = None
 
     def recall(self) -> Sightings | None:
@@ -201,7 +201,7 @@ class Stage:
     values: dict[Setting, str | None]
     listed: dict[Setting, set[str]]
     letters: dict[Setting, str | None]
-    """The lists that only kquota has changed, exactly as they were."""
+    """The text of each list before kquota changed it, as long as only kquota has changed the list."""
     placements: dict[TopicPartition, set[frozenset[BrokerId]]]
     """The allowed replicas of a partition at the end."""
     used: int = 0
@@ -249,7 +249,7 @@ class Stage:
         self.trace.append(f"{self.schedule.now:8.2f} {line.replace(folder, '...')}")
 
     def published(self) -> None:
-        """Brokers and the controller store their state in ZooKeeper."""
+        """Store the state of the brokers and of the controller in ZooKeeper."""
         if isinstance(self.cluster, TreeCluster):
             self.cluster.publish()
 
@@ -280,7 +280,7 @@ class Stage:
         self.used = max(self.used, term)
 
     def changed(self, who: str, doing: str, change: Change) -> None:
-        """A change has arrived. Only doctor may remove the throttles of others, and only those."""
+        """Check a change that has arrived. Only doctor may remove the throttles of others, and only those."""
         self.say(f"{who}: {change.setting}: {change.before!r} -> {change.after!r}")
         if doing in VERIFYING:
             self._not_too_early(who, change)
@@ -299,7 +299,7 @@ class Stage:
                 self.values[change.setting] = None
 
     def _not_too_early(self, who: str, change: Change) -> None:
-        """The entries of a partition stay on its lists while the partition moves to the goal of its run."""
+        """Check that the entries of a partition stay on its lists while the partition moves to the goal of its run."""
         gone = set(entries(change.before)) - set(entries(change.after)) if change.setting.is_list else set()
         for run in self.open_runs():
             ours = set(run.taken[change.setting].ours) if change.setting in run.taken else set()
@@ -310,7 +310,9 @@ class Stage:
                     raise Violation(f"{who} took {entry} of {change.setting} while {named[0]} moves for run {run.id}")
 
     def overwritten(self, who: str, before: Mapping[Setting, str], after: Mapping[Setting, str | None]) -> None:
-        """Rates of dead brokers were written without a reading. kquota reports that a foreign value may be lost."""
+        """Accept rates of dead brokers that were written without a reading. kquota reports that a foreign value may be
+        lost.
+        """
         for setting, value in after.items():
             self.say(f"{who}: {setting} -> {value!r}, unread, by a controller")
             now = before.get(setting)
@@ -322,7 +324,7 @@ class Stage:
         return [run.taken[setting] for run in self.open_runs() if setting in run.taken]
 
     def submitting(self, who: str, doing: str, targets: Mapping[TopicPartition, Replicas | None]) -> None:
-        """A submission has arrived. An open run in the record must contain it."""
+        """Check a submission that has arrived. An open run in the record must contain it."""
         self.say(f"{who}: submits { ({str(name): target for name, target in targets.items()}) }")
         if doing == "cancel":
             return
@@ -331,7 +333,7 @@ class Stage:
             raise Violation(f"{who} submitted {targets}, which no open run on record wants")
 
     def moves_end(self, rng: random.Random, longest: float = 60.0) -> None:
-        """Each move in progress ends some time from now."""
+        """Let each running move end within `longest` seconds."""
         for name, now in self.cluster.partitions.items():
             if now.moving:
                 self.schedule.at(self.schedule.now + rng.uniform(1, longest), partial(self._end, name))
@@ -341,7 +343,7 @@ class Stage:
             self._end(name)
 
     def _end(self, name: TopicPartition) -> None:
-        """Ends a move, unless a broker that it needs is dead. It then ends after the return of the broker."""
+        """End a move. If a broker that it needs is dead, the move ends after the return of this broker."""
         now = self.cluster.partitions.get(name)
         if now is None or not now.moving:
             return
@@ -356,7 +358,7 @@ class Stage:
     # Brokers.
 
     def broker_dies(self, rng: random.Random) -> None:
-        """A broker dies and returns later, at the latest in the end."""
+        """Let a broker die. It returns later, at the latest at the end of the round."""
         broker = rng.choice(self.scene.brokers)
         if broker not in self.cluster.alive or len(self.cluster.alive) < 3:
             return
@@ -371,7 +373,7 @@ class Stage:
         self.schedule.at(self.schedule.now + rng.choice((2, 15, 60, 200)), partial(self.broker_returns, broker))
 
     def broker_returns(self, broker: BrokerId, seconds: float | None = None) -> None:
-        """It catches up after `seconds`, by default between no time and a minute."""
+        """Let a broker return. It catches up after `seconds`, by default within a minute."""
         if broker in self.cluster.alive:
             return
         self.say(f"broker {broker} returns")
@@ -384,7 +386,7 @@ class Stage:
         self.schedule.at(self.schedule.now + behind, partial(self.caught_up, broker))
 
     def caught_up(self, broker: BrokerId) -> None:
-        """Its replicas are in sync again, except copies of running moves."""
+        """Put the replicas of a broker in sync again, except copies of running moves."""
         if broker not in self.cluster.alive:
             return
         for name, now in self.cluster.partitions.items():
@@ -399,7 +401,7 @@ class Stage:
             self.caught_up(broker)
 
     def clock_jumps(self, rng: random.Random) -> None:
-        """The time of day of a host changes."""
+        """Change the time of day of a host."""
         host = rng.choice(self.hosts)
         host.skew += rng.choice((-3600.0, -20.0, 20.0, 3600.0))
         self.seen[CLOCK_JUMPS] += 1
@@ -452,7 +454,7 @@ class Stage:
         self.cluster._start(name, tuple(target))
 
     def _foreign_submission(self, cluster: TreeCluster, target: Sequence[BrokerId]) -> None:
-        """Kafka's tool over ZooKeeper creates the znode, unless it exists."""
+        """Create the znode of a submission, like Kafka's tool over ZooKeeper, unless it exists."""
         if SUBMITTED in cluster.tree.nodes:
             return
         self.say(f"foreign: creates {SUBMITTED} with {FOREIGN} to {tuple(target)}")
@@ -483,7 +485,7 @@ class Stage:
                 self._foreign_list(Setting.of_topic(topic, key), "no list", "")
 
     def _foreign_partition(self, rng: random.Random) -> None:
-        """A topic gets a new partition, which no plan contains."""
+        """Add a partition to a topic, which no plan contains."""
         topic = rng.choice(self.scene.topics)
         number = 1 + max(name.partition for name in self.cluster.partitions if name.topic == topic)
         alive = sorted(self.cluster.alive)
@@ -515,7 +517,7 @@ class Stage:
         self.say(f"foreign: {setting} = {self.cluster.configs.get(setting)!r}")
 
     def compare(self) -> None:
-        """Checks that no throttle of kquota is left, and that all others are unchanged."""
+        """Check that no throttle of kquota is left, and that all other throttles are unchanged."""
         now = self.cluster.configs
         if isinstance(self.cluster, TreeCluster) and self.cluster.in_force != self.cluster.stored():
             raise Violation(f"brokers apply {self.cluster.in_force}, but {self.cluster.stored()} is stored")
@@ -548,7 +550,7 @@ KINDS = (
 
 
 def stage(rng: random.Random, folder: Path) -> Stage:
-    """A cluster with throttles of other tools, and three hosts that use it for the first time."""
+    """Return a cluster with throttles of other tools, and three hosts that use it for the first time."""
     schedule, now = Schedule(), scene(rng)
     kind = rng.choice((KINDS[0], ZNODES, *KINDS))
     found = {s: rng.choice(LIST_PRIORS if s.is_list else RATE_PRIORS) for s in (*now.lists, *now.rates)}

@@ -45,7 +45,7 @@ class ZnodesByPath(dict[str, Znode]):
     _index: dict[str, list[str]] | None = None
 
     def below(self, path: str) -> Sequence[str]:
-        """The names of the children of a znode."""
+        """Return the names of the children of a znode."""
         if self._index is None:
             self._index = {}
             for one in self:
@@ -85,13 +85,13 @@ class MemoryTree:
         return self._sessions
 
     def expire(self, session: int) -> None:
-        """Ends a session, and deletes its ephemeral znodes."""
+        """End a session, and delete its ephemeral znodes."""
         self.open.discard(session)
         for path in [path for path, node in self.nodes.items() if node.session == session]:
             del self.nodes[path]
 
     def put(self, path: str, data: bytes) -> None:
-        """An unconditional write, as Kafka makes them."""
+        """Write a znode unconditionally, as Kafka does."""
         now = self.nodes.get(path)
         self.zxid += 1
         if now is None:
@@ -106,7 +106,7 @@ class MemoryTree:
         self.put(f"{NOTIFICATIONS}/config_change_{self.sequence:010}", data)
 
     def commit(self, operations: Sequence[tuple[Any, ...]], session: int) -> list[Any]:
-        """All operations or none, with kazoo's results."""
+        """Carry out all operations or none, and return kazoo's results."""
         before = self.nodes
         changed: list[str] = []
         self.nodes = before.copy()
@@ -154,7 +154,7 @@ class MemoryTree:
 
 @dataclass
 class Answer:
-    """The result of a request of kazoo."""
+    """The result of an asynchronous request of kazoo."""
 
     value: Callable[[], Any]
 
@@ -250,7 +250,7 @@ class TreeCluster(MemoryCluster):
         self.publish()
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """A write of Kafka: unconditional, then its notification."""
+        """Write a value as Kafka does: unconditionally, and then the notification."""
         path = entity_path(setting.resource)
         config = {key: v for key, v in self._config(path).items() if key != setting.key}
         if value is not None:
@@ -259,18 +259,18 @@ class TreeCluster(MemoryCluster):
         self.tree.notify(path)
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
-        """A submission over brokers."""
+        """Submit moves over brokers."""
         refused = super().submit(targets)
         self.publish()
         return refused
 
     def stored(self) -> dict[str, Mapping[str, str]]:
-        """Every config by entity."""
+        """Return every stored config, by entity."""
         paths = [path.removeprefix("/config/") for path in self.tree.nodes if _CONFIG.fullmatch(path)]
         return {path: config for path in paths if (config := self._config(path))}
 
     def publish(self) -> None:
-        """Writes what the controller and the brokers store about brokers and partitions."""
+        """Write the znodes in which the controller and the brokers store brokers and partitions."""
         for broker in self.alive:
             self._store(f"{LIVE_BROKERS}/{broker}", {"endpoints": [], "rack": None})
         for path in [p for p in self.tree.nodes if p.rpartition("/")[0] == LIVE_BROKERS]:
@@ -342,7 +342,7 @@ class TreeCluster(MemoryCluster):
         self.began()
 
     def _clear_submission(self) -> None:
-        """The controller deletes the submission after the end of its last move."""
+        """Delete the submission after the end of its last move, as the controller does."""
         node = self.tree.nodes.get(SUBMITTED)
         if node is None or self._read != node.data:
             return

@@ -39,7 +39,7 @@ class Finding:
 
 
 def tried(mutant: Mutant, into: Path, *, quick: bool) -> Finding:
-    """Runs the tests and the rounds on a copy with this bug. With `quick`, rounds follow only if the tests pass."""
+    """Run the tests and the rounds on a copy with this bug. With `quick`, run the rounds only if the tests pass."""
     _copy(into)
     path = into / "kquota" / mutant.file
     text = path.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def tried(mutant: Mutant, into: Path, *, quick: bool) -> Finding:
 
 
 def unchanged(mutants: Sequence[Mutant], into: Path, *, quick: bool) -> Finding:
-    """Runs the tests of all these mutants, and the rounds, on a copy without a bug. They must find nothing."""
+    """Run the tests of all these mutants, and the rounds, on a copy without a bug. They must find nothing."""
     _copy(into)
     files = sorted({test.partition("::")[0] for mutant in mutants for test in mutant.tests})
     return Finding(test=_tested(into, files), round=None if quick else _played(into))
@@ -95,7 +95,7 @@ def _run(into: Path, arguments: Sequence[str]) -> tuple[int | str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tries the mutants, and prints one line for each."""
+    """Try the mutants, and print one line for each."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--first", type=int, default=1, help="the number of the first mutant to try")
     parser.add_argument("--last", type=int, default=len(MUTANTS), help="the number of the last mutant to try")

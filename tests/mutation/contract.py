@@ -67,7 +67,9 @@ class TopicsContract:
         told: list[Topic] = []
 
         def in_sync() -> bool:
-            """Any broker may be asked, and brokers learn about a topic at different times."""
+            """Return True if all replicas are in sync. Any broker may be asked, and brokers learn about a topic at
+            different times.
+            """
             told[:] = self.topics.topics([made.topic, self.name("no-such")])
             return [len(p.isr) for topic in told for p in topic.partitions] == [2, 2]
 

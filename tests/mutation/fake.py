@@ -27,7 +27,7 @@ class FakeClock:
 
 @dataclass
 class MemoryTopics:
-    """Gaps: no configs, no placement of its own, no moves, and the controller times out only for topics in `late`."""
+    """A controller in memory. Gaps: no configs, no placement, no moves, and it times out only for topics in `late`."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     rate: float | None = None
@@ -36,7 +36,7 @@ class MemoryTopics:
     requests: list[int] = field(default_factory=list)
     burst_samples: int = SAMPLES
     lost_at: int | None = None
-    """The answer to this request, counted from 1, is lost."""
+    """The number of the request whose answer is lost, counted from 1, or None."""
     late: Mapping[str, Failure] = field(default_factory=dict)
     """The failures of topics that the controller nevertheless changes."""
 
@@ -44,7 +44,7 @@ class MemoryTopics:
         self._quota = None if self.rate is None else Mutations(Bucket(rate=self.rate, samples=self.burst_samples))
 
     def must_have_controller(self) -> None:
-        """Return: this controller always answers."""
+        """Do nothing, because this controller always answers."""
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         self.requests.append(len(mutations))

@@ -26,7 +26,9 @@ def small(
     dead: Sequence[int] = (),
     disks: Mapping[int, tuple[int, int]] | None = None,
 ) -> ClusterLayout:
-    """Partitions 0, 1, … of the topic `t`, each led by its first live replica. The default size is 100."""
+    """Return a cluster with partitions 0, 1, … of the topic `t`, each led by its first live replica. The default size
+    is 100 bytes.
+    """
     live = [broker for broker in brokers if broker not in dead]
     found = {}
     for number, ids in enumerate(replicas):
@@ -49,7 +51,7 @@ def small(
 
 
 def goal(cluster: ClusterLayout, **wanted: object) -> Goal:
-    """A goal for all topics and live brokers, with the additional `wanted` options."""
+    """Return a goal for all topics and live brokers, with the additional options `wanted`."""
     topics = frozenset(name.topic for name in cluster.partitions)
     every = Goal(brokers=frozenset(cluster.alive), topics=topics, drained_topics=topics)
     return replace(every, **wanted)  # type: ignore[arg-type]
@@ -60,7 +62,7 @@ def ids(*brokers: int) -> frozenset[BrokerId]:
 
 
 def after(cluster: ClusterLayout, planned: Planned) -> ClusterLayout:
-    """The cluster at the end of the plan: removed replicas no longer exist, and leaders are those of the plan."""
+    """Return the cluster at the end of the plan. Removed replicas no longer exist, and leaders are as planned."""
     partitions = dict(cluster.partitions)
     for change in planned.changes:
         isr = tuple(b for b in change.after if b in cluster.partitions[change.partition].isr or b not in change.before)

@@ -1,4 +1,4 @@
-"""A slow controller in memory, or one whose brokers lag, and a client that writes to its topics."""
+"""A controller in memory that is slow or whose brokers lag, and a client that writes to its topics."""
 
 from __future__ import annotations
 

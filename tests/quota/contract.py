@@ -132,7 +132,7 @@ class QuotasContract:
         assert not set(EVERY_KIND) & set(quotas.everything())
 
     def test_several_changes_at_once(self, quotas: ClusterQuotas, unique: str) -> None:
-        """The changes include a new user and that user's client. On ZooKeeper one node is inside the other."""
+        """The changes include a new user and a client of this user. On ZooKeeper, one node is inside the other."""
         entities = [
             Entity(user=unique, client_id="a"),
             Entity(user=unique),

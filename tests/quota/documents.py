@@ -105,12 +105,12 @@ ip_limits = st.fixed_dictionaries({}, optional={CONNECTION_CREATION_RATE: st.int
 
 
 def limits_of(entity: Entity) -> st.SearchStrategy[dict[str, float]]:
-    """Limits that this entity may have, including none."""
+    """Return a strategy for limits that this entity may have, including none."""
     return client_limits if entity.ip is None else ip_limits
 
 
 @st.composite
 def states(draw: st.DrawFn) -> dict[Entity, dict[str, float]]:
-    """Possible states of a cluster: entities with at least one limit."""
+    """Draw a state of a cluster: entities with at least one limit."""
     drawn = {entity: draw(limits_of(entity)) for entity in draw(st.lists(entities, max_size=8, unique=True))}
     return {entity: limits for entity, limits in drawn.items() if limits}

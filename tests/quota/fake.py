@@ -12,7 +12,7 @@ from kquota.terms import BrokerId
 
 
 def matches(wanted: Filter, entity: Entity) -> bool:
-    """True if `entity` has exactly the parts of the filter, and each part matches."""
+    """Return True if `entity` has exactly the parts of the filter, and each part matches."""
     pairs = ((wanted.user, entity.user), (wanted.client_id, entity.client_id), (wanted.ip, entity.ip))
     return all(_fits(part, name) for part, name in pairs)
 
@@ -22,12 +22,12 @@ def _fits(part: Name | Every | None, name: Name | None) -> bool:
 
 
 def after(change: QuotaChange, before: Limits) -> dict[str, float]:
-    """The limits after a change. Keys that it does not name keep their values."""
+    """Return the limits after a change. Keys that are not in the change keep their values."""
     return {key: value for key, value in before.items() if key not in change.delete} | dict(change.add)
 
 
 class FakeQuotas:
-    """The port on a dict; `held` gives tests direct access."""
+    """The port on a dict. `held` gives tests direct access to it."""
 
     def __init__(self) -> None:
         self.held: dict[Entity, dict[str, float]] = {}

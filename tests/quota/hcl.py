@@ -21,7 +21,7 @@ _PARTS = {"user": "user", "client-id": "client_id", "ip": "ip"}
 
 
 def entities_in(text: str) -> dict[Entity, Limits]:
-    """The quotas of all resources. Fails for a label that is not unique."""
+    """Return the quotas of all resources. Fail for a label that is not unique."""
     found: dict[Entity, Limits] = {}
     labels = set()
     for kind, label, body in _BLOCK.findall(text):
@@ -35,7 +35,7 @@ def entities_in(text: str) -> dict[Entity, Limits]:
 
 
 def ids_in(text: str) -> dict[str, str]:
-    """The id of each import block, by the address of its resource."""
+    """Return the id of each import block, by the address of its resource."""
     found = {to: _text(written) for to, written in _IMPORT.findall(text)}
     assert found.keys() == {f"{kind}.{label}" for kind, label, _ in _BLOCK.findall(text)}
     return found

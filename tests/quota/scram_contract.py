@@ -34,7 +34,7 @@ class ScramContract:
         return actions.alter_credentials(principals, ScramChange(user=user, add=tuple(add), delete=delete), attempts())
 
     def must_show(self, principals: Principals, user: str, *mechanisms: str, iterations: int = 4096) -> None:
-        """The user has these credentials. The next broker that is asked may learn of a change later."""
+        """Wait until the user has these credentials, because another broker may learn of a change later."""
         wanted: list[dict[str, int | None]] = [dict.fromkeys(mechanisms, count) for count in (iterations, None)]
         shown = (principals.users(user)[1].get(user, {}) for _ in attempts())
         assert next((found for found in shown if found in wanted), None) is not None
@@ -47,7 +47,7 @@ class ScramContract:
         self.must_show(principals, user)
 
     def test_all_users_with_credentials_are_shown(self, principals: Principals) -> None:
-        """2.8.2 does not show all users under a name that needs encoding in a znode. This name needs none."""
+        """The name needs no encoding in a znode, because 2.8.2 does not show all users with a name that needs it."""
         user = f"s-{uuid.uuid4().hex[:8]}"
         self.change(principals, user, SCRAM_SHA_512=4096)
         assert any(user in principals.users(EVERY)[1] for _ in attempts())

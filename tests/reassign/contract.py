@@ -27,16 +27,16 @@ class Stage(Protocol):
     def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        """A new topic with data in every partition, enough to observe a move at 1 kB/s."""
+        """Create a topic with enough data in every partition to observe a move at 1 kB/s, and return its name."""
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """A write of another tool, in force when this returns."""
+        """Write a value as another tool, and wait until it is in force."""
 
     def heard(self) -> None:
-        """Waits until every broker applies all writes so far. Being able to read them is not enough."""
+        """Wait until every broker applies all writes so far. A write that can be read may not be applied yet."""
 
     def finish(self, name: TopicPartition) -> None:
-        """Lets a move finish without a throttle, and waits for its end."""
+        """Let a move finish without a throttle, and wait for its end."""
 
 
 class ClusterContract:
@@ -171,7 +171,7 @@ class ClusterContract:
 
 
 class DeadStage(Protocol):
-    """A cluster in which broker `dead` died with a follower rate of 7. `alive` has no rate."""
+    """A cluster in which broker `dead` died with a follower rate of 7. Broker `alive` has no rate."""
 
     @property
     def cluster(self) -> MoveCluster: ...
@@ -183,7 +183,7 @@ class DeadStage(Protocol):
     def alive(self) -> BrokerId: ...
 
     def returns(self) -> None:
-        """Starts the dead broker again."""
+        """Start the dead broker again."""
 
 
 class DeadBrokerContract:

@@ -25,19 +25,19 @@ class Stage(Protocol):
     def brokers(self) -> tuple[BrokerId, BrokerId, BrokerId]: ...
 
     def paths(self, broker: BrokerId) -> tuple[str, str]:
-        """The broker's log dirs."""
+        """Return the broker's log dirs."""
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
-        """A new topic with data in every partition, enough to observe a slow copy."""
+        """Create a topic with enough data in every partition to observe a slow copy, and return its name."""
 
     def slow(self, broker: BrokerId) -> None:
-        """From now on the broker copies almost nothing between its log dirs."""
+        """Let the broker copy almost nothing between its log dirs from now on."""
 
     def fast(self, broker: BrokerId) -> None:
-        """The broker copies at full speed, so that slow copies end soon."""
+        """Let the broker copy at full speed, so that slow copies end soon."""
 
     def reassign(self, name: TopicPartition, target: Replicas) -> None:
-        """Moves the partition to other brokers."""
+        """Move the partition to other brokers."""
 
 
 class ReplicaDirsContract:

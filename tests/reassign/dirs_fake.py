@@ -76,7 +76,7 @@ class MemoryDirs:
         return broker in self.log_dirs and broker not in self.dead
 
     def _come(self, replicas: Collection[ReplicaId]) -> None:
-        """A replica that is `late` by this number of reads exists after them."""
+        """Create the replicas that are `late`, once this number of reads has passed."""
         for replica in replicas:
             if replica in self.late:
                 self.late[replica] -= 1
@@ -84,7 +84,7 @@ class MemoryDirs:
                     del self.late[replica]
                     self.create(replica)
 
-    # From here on: direct access for tests.
+    # The methods below give tests direct access.
 
     @property
     def dirs(self) -> ReplicaDirs:
@@ -100,7 +100,7 @@ class MemoryDirs:
         return first, second
 
     def create(self, replica: ReplicaId) -> None:
-        """The broker now holds the replica."""
+        """Create the replica on its broker."""
         self.places[replica] = Place(current=self.wishes.pop(replica, self.paths(replica[1])[0]))
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:

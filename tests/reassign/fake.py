@@ -149,7 +149,7 @@ class MemoryCluster:
         adding = tuple(b for b in target if b not in kept)
         removing = tuple(b for b in kept if b not in target)
         moved = replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
-        # As on KRaft: a move that copies nothing is done at once.
+        # A move that copies nothing is done at once, as on KRaft.
         self.partitions[name] = moved if adding else replace(moved, replicas=target, adding=(), removing=())
 
     def _shown(self, name: TopicPartition) -> PartitionReplicas:
@@ -172,22 +172,22 @@ class MemoryCluster:
             return Conflict(f"{change.setting} was changed by another client")
         return None
 
-    # From here on: direct access for tests.
+    # The methods below give tests direct access.
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """A write of another tool."""
+        """Write a value as another tool."""
         if value is None:
             self.configs.pop(setting, None)
         else:
             self.configs[setting] = value
 
     def finish(self, name: TopicPartition) -> None:
-        """Every copy has caught up."""
+        """Complete every copy of the partition."""
         target = self.partitions[name].target
         self._ended(name, replace(self.partitions[name], replicas=target, adding=(), removing=(), isr=target))
 
     def cancel(self, name: TopicPartition) -> None:
-        """A --cancel of another tool."""
+        """Cancel the move as another tool."""
         now = self.partitions[name]
         self._ended(name, replace(now, replicas=now.before, adding=(), removing=()))
 

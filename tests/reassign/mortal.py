@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """kill -9: no handler of kquota may catch it."""
+    """The end of a process by kill -9. No handler of kquota may catch it."""
 
 
 class Death(enum.Enum):
@@ -41,7 +41,7 @@ class Death(enum.Enum):
 
 @dataclass(slots=True)
 class Fate:
-    """Counts steps. `death` happens at the n-th step, and `reached` is true if there was one."""
+    """A counter of steps. `death` happens at the n-th step, and `reached` is True if there was such a step."""
 
     n: int
     death: Death
@@ -66,7 +66,7 @@ class Fate:
 
 @dataclass(slots=True)
 class MortalCluster:
-    """The fake; each call is a step."""
+    """The fake cluster, in which each call is a step."""
 
     cluster: MemoryCluster
     fate: Fate
@@ -86,7 +86,7 @@ class MortalCluster:
         return self.fate.step(lambda: self.cluster.values(settings))
 
     def change(self, changes: Sequence[Change]) -> Mapping[Setting, KquotaError]:
-        """A death in the middle leaves half of the changes written, because no single request contains them all."""
+        """Write the changes. A death in the middle leaves half of them written, because no request contains all."""
         half = len(changes) // 2
         if self.fate.death is Death.TORN and self.fate.steps + 1 == self.fate.n:
             self.fate.step(lambda: self.cluster.change(changes[:half]))
@@ -103,7 +103,7 @@ class MortalCluster:
 
 
 class MortalRuns(RecordedRuns):
-    """The real journal; each write is a step. A death in the middle leaves half a line."""
+    """The real journal, in which each write is a step. A death in the middle leaves half a line."""
 
     def __init__(self, root: Path, fate: Fate) -> None:
         super().__init__(RunFiles(root, "cluster"), Unshared("it is a test"))

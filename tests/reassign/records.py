@@ -10,5 +10,5 @@ from kquota.stores.state.runs import RunFiles
 
 
 def alone(folder: Path, cluster_id: str = "cluster") -> RecordedRuns:
-    """The runs of one host on a cluster without a shared record."""
+    """Return the runs of one host on a cluster without a shared record."""
     return RecordedRuns(RunFiles(folder, cluster_id), Unshared("it is a test"))

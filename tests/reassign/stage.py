@@ -62,7 +62,7 @@ class World:
         return carry_out(self.prepare(plan, rate, additional))
 
     def verify(self, plan: Plan = PLAN) -> Verification:
-        """Verifies. Also checks a property: verify with `unless_it_writes` finds the same and writes nothing."""
+        """Verify. Also check a property: `unless_it_writes` finds the same, and writes nothing."""
         idle = unless_it_writes(self.cluster, self.runs, self.clock, plan)
         before = dict(self.cluster.configs), self.runs.every()
         found = verify(self.cluster, self.runs, self.clock, plan)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def runs(pid: int | None) -> bool:
-    """True if a process runs. A zombie, which has ended but was not reaped, does not run."""
+    """Return True if a process runs. A zombie, which has ended but was not reaped, does not run."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -26,11 +26,11 @@ class Stage(Protocol):
     configs: Configs
 
     def topic(self) -> Resource:
-        """A new topic."""
+        """Create a topic, and return it."""
         ...
 
     def held(self, resource: Resource) -> Mapping[str, str]:
-        """The configs that are set on this very resource, seen by another client."""
+        """Return the configs that are set on the resource itself, as another client sees them."""
         ...
 
 
@@ -155,7 +155,7 @@ class ConfigsContract:
             assert [t.name for t in topics] == sorted(str(t.name) for t in topics)
 
     def test_several_changes_at_once(self, stage: Stage) -> None:
-        """Topics, a broker, another broker and the default: the requests go to several brokers."""
+        """The changes concern topics, two brokers and the broker default, so the requests go to several brokers."""
         one, two = stage.topic(), stage.topic()
         changes = [
             *(ConfigChange(resource=topic, add={LEADER_REPLICAS: "0:1"}) for topic in (one, two)),

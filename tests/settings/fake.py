@@ -13,7 +13,7 @@ _DEFAULT_BROKER = Resource(kind=BROKERS, name=DEFAULT)
 
 
 class FakeConfigs:
-    """The port on a dict. `held` gives tests direct access; `static` has the static values of every broker."""
+    """The port on a dict. `held` gives tests direct access, and `static` has the static values of every broker."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def written(path: Path, rows: Iterable[Row]) -> str:
 
 
 def log_dirs(*brokers: tuple[int, dict[str, int]], version: int = 1) -> str:
-    """kafka-log-dirs' output: for each broker, its partitions and their sizes."""
+    """Return the output of kafka-log-dirs. `brokers` has pairs of a broker and the sizes of its partitions."""
     document = {
         "version": version,
         "brokers": [

@@ -52,7 +52,7 @@ def _started(zookeeper: str) -> Iterator[KazooClient]:
 
 
 def _on_record(client: KazooClient, name: TopicPartition) -> bool:
-    """True if a move of this partition is submitted or running."""
+    """Return True if a move of this partition is submitted or running."""
     with contextlib.suppress(NoNodeError):
         submitted = json.loads(client.get("/admin/reassign_partitions")[0])["partitions"]
         if any((one["topic"], one["partition"]) == name for one in submitted):
@@ -62,7 +62,7 @@ def _on_record(client: KazooClient, name: TopicPartition) -> bool:
 
 
 def _shown_by_all(wire: Wire, places: Mapping[TopicPartition, Sequence[int]]) -> bool:
-    """True if every broker that answers shows these replicas."""
+    """Return True if every broker that answers shows these replicas."""
     request = metadata_request({name.topic for name in places})
     every = wire.ask_each(dict.fromkeys(wire.brokers(), request)).values()
     answers = [answer for answer in every if not isinstance(answer, KquotaError)]
@@ -80,7 +80,7 @@ def _replicas_in(answer: Any) -> dict[TopicPartition, list[int]]:
 
 
 def _result_or_late(done: Future[None]) -> None:
-    """Raises the controller's error, unless the controller only needs more time."""
+    """Raise the controller's error, unless the controller only needs more time."""
     try:
         done.result(PATIENCE)
     except KafkaException as error:
@@ -97,22 +97,24 @@ class OtherHand:
         self._topics: list[str] = []
 
     def start_broker(self, broker: int) -> None:
-        """Waits until a stopped broker is running again, for this client as well.
+        """Wait until a stopped broker is running again, and this client sees it.
 
-        A client of librdkafka that once read metadata without a broker may not reach it for minutes after it returns.
+        A client of librdkafka that has read metadata without a broker may not reach this broker for minutes after it
+        returns.
         """
         self.servers.start_broker(broker)
         self.admin = self._client()
 
     def restart_broker(self, broker: int) -> None:
-        """Restarts it like the sandbox, and waits until this client sees it."""
+        """Restart the broker like the sandbox, and wait until this client sees it."""
         self.servers.stop_broker(broker)
         self.start_broker(broker)
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000, name: str | None = None) -> str:
-        """A topic with this number of bytes in each partition and all replicas in sync. The default name is unique.
+        """Create a topic with this number of bytes in each partition and all replicas in sync. The default name is
+        unique.
 
-        Every broker knows the topic when this returns, because the next client may ask any of them.
+        Wait until every broker knows the topic, because the next client may ask any of them.
         """
         name = name or f"moves-{uuid.uuid4().hex[:8]}"
         assignment = [list(replicas[number]) for number in range(len(replicas))]
@@ -125,7 +127,7 @@ class OtherHand:
         return name
 
     def _create(self, new: NewTopic) -> None:
-        """Creates a topic, with a new client each time if the controller moved while the machine was busy."""
+        """Create a topic. If the controller moves while the machine is busy, try again with a new client."""
         lost = False
         for _ in range(_CLIENTS):
             try:
@@ -142,12 +144,12 @@ class OtherHand:
         raise AssertionError(f"{new.topic}: no controller created it")
 
     def shown(self, partitions: Mapping[str, int]) -> None:
-        """Every broker shows this number of partitions of these topics when this returns."""
+        """Wait until every broker shows this number of partitions of these topics."""
         with Wire(self.servers.bootstrap, {}) as wire:
             until(lambda: WireSight(wire).behind(partitions) == 0, f"every broker shows {partitions}")
 
     def fill(self, topic: str, partitions: Iterable[int], size: int) -> None:
-        """Adds this number of bytes to each partition."""
+        """Add this number of bytes to each partition."""
         producer = Producer(
             {"bootstrap.servers": self.servers.bootstrap, "acks": "all", "linger.ms": 20, "log_level": 2}
         )
@@ -158,7 +160,7 @@ class OtherHand:
         assert producer.flush(PATIENCE) == 0
 
     def delete(self, topic: str) -> None:
-        """Deletes it. When this returns, no broker shows it, and it is also deleted in ZooKeeper."""
+        """Delete the topic. Wait until no broker shows it, and until it is also deleted in ZooKeeper."""
         self._delete([topic])
         self.shown({topic: 0})
 
@@ -174,19 +176,19 @@ class OtherHand:
             self._until_controlled(lambda: not any(map(client.exists, nodes)), f"{topics} are gone from ZooKeeper")
 
     def controlled(self) -> None:
-        """The controller creates and deletes topics when this returns; otherwise another one has been elected."""
+        """Wait until the controller creates and deletes topics. If it does not, elect another controller."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
         _result_or_late(self.admin.create_topics([new], operation_timeout=_AT_ONCE_SECONDS)[new.topic])
         self._until_controlled(lambda: self._led(new.topic), f"{new.topic} has a leader")
         self._delete([new.topic])
 
     def replicas(self, name: TopicPartition) -> list[int]:
-        """The replicas in the metadata."""
+        """Return the replicas in the metadata."""
         found = self.admin.list_topics(name.topic, timeout=PATIENCE).topics[name.topic].partitions
         return list(found[name.partition].replicas) if name.partition in found else []
 
     def arrived(self, places: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """The metadata of every broker has these replicas when this returns, and no move of them is recorded.
+        """Wait until the metadata of every broker has these replicas, and no move of them is recorded.
 
         A controller on ZooKeeper informs brokers of the new replicas before it records their arrival there.
         """
@@ -198,7 +200,7 @@ class OtherHand:
                 until(lambda: not any(_on_record(client, name) for name in places), f"{places}: noted in ZooKeeper")
 
     def value(self, setting: Setting) -> str | None:
-        """The value that is set on this very topic or broker."""
+        """Return the value that is set on the topic or broker itself."""
         resource = ConfigResource(_KINDS[setting.kind], setting.name)
         found = self.admin.describe_configs([resource])[resource].result(PATIENCE)
         own = {"topic": 1, "broker": 2}[setting.kind]
@@ -206,7 +208,7 @@ class OtherHand:
         return str(entry.value) if entry is not None and entry.source == own else None
 
     def write(self, setting: Setting, value: str | None) -> None:
-        """Writes a value, which can be read everywhere when this returns."""
+        """Write a value, and wait until it can be read everywhere."""
         change = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         entry = ConfigEntry(setting.key, value, incremental_operation=change)
         resource = ConfigResource(_KINDS[setting.kind], setting.name, incremental_configs=[entry])
@@ -214,31 +216,31 @@ class OtherHand:
         until(lambda: self.value(setting) == value, f"{setting} is {value!r}")
 
     def heard(self) -> None:
-        """Every broker applies all previous writes when this returns, because brokers apply changes in order.
+        """Wait until every broker applies all previous writes. Brokers apply changes in order.
 
-        That a list can be read proves less: brokers on ZooKeeper read it there before they apply it.
+        A list that can be read may not be applied yet, because brokers on ZooKeeper read it there.
         """
         for value in ("987654321", None):
             for broker in self.servers.brokers:
                 self.write(Setting.of_broker(broker.id, LOG_DIR_RATE), value)
 
     def rates(self) -> dict[Setting, str]:
-        """Every throttle rate that is set on a broker."""
+        """Return every throttle rate that is set on a broker."""
         settings = [Setting.of_broker(b.id, key) for b in self.servers.brokers for key in (LEADER_RATE, FOLLOWER_RATE)]
         return {setting: value for setting in settings if (value := self.value(setting)) is not None}
 
     def lists(self, topic: str) -> dict[Setting, str]:
-        """The throttled-replica lists that are set on a topic."""
+        """Return the throttled replica lists that are set on a topic."""
         settings = [Setting.of_topic(topic, key) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)]
         return {setting: value for setting in settings if (value := self.value(setting)) is not None}
 
     def unthrottle(self) -> None:
-        """Removes all rates."""
+        """Remove all rates."""
         for setting in self.rates():
             self.write(setting, None)
 
     def close(self) -> None:
-        """Restores the servers."""
+        """Restore the servers."""
         self.unthrottle()
         if self._topics:
             self._delete(self._topics)
@@ -246,15 +248,18 @@ class OtherHand:
             self._forget_reassignment(self.servers.zookeeper)
 
     def _forget_reassignment(self, zookeeper: str) -> None:
-        """A topic that is deleted during a move leaves its submission behind, which blocks every other one."""
+        """Delete the submission that a topic leaves behind if it is deleted during a move, because it blocks other
+        moves.
+        """
         with _started(zookeeper) as client, contextlib.suppress(NoNodeError):
             client.delete("/admin/reassign_partitions")
             self._elect(client)
 
     def _until_controlled(self, done: Callable[[], bool], what: str) -> None:
-        """A controller of 3.9.1 that deletes a topic right after moves back and forth may lose track of its replicas.
+        """Wait for `done`, and elect another controller if the current one fails.
 
-        From then on it fails at every event ("key not found"), so another controller must be elected.
+        A controller of 3.9.1 that deletes a topic right after moves back and forth may lose track of its replicas. It
+        then fails at every event ("key not found").
         """
         if self.servers.zookeeper:
             with contextlib.suppress(AssertionError):
@@ -265,7 +270,7 @@ class OtherHand:
         until(done, what)
 
     def controller(self) -> int:
-        """The broker that is the controller of a cluster with ZooKeeper."""
+        """Return the broker that is the controller of a cluster with ZooKeeper."""
         assert self.servers.zookeeper is not None
         with _started(self.servers.zookeeper) as client:
             return int(json.loads(client.get("/controller")[0])["brokerid"])
@@ -278,9 +283,9 @@ class OtherHand:
         until(self._controlled, "it answers")
 
     def _controlled(self) -> bool:
-        """Uses a client that has no controller yet, because this one would keep asking the old controller."""
+        """Return True if a new client can use the controller. This client would keep asking the old controller."""
         new = NewTopic(f"moves-{uuid.uuid4().hex[:8]}", num_partitions=1, replication_factor=1)
-        client = self._client()  # which answers only as long as a reference to it exists
+        client = self._client()  # the client answers only as long as a reference to it exists
         answer = client.create_topics([new], validate_only=True, request_timeout=_CONTROLLED_SECONDS)[new.topic]
         return answer.exception(PATIENCE) is None
 

@@ -29,7 +29,9 @@ BOTH_RATES = (LEADER_RATE, FOLLOWER_RATE)
 
 
 def partition(*replicas: int, isr: Sequence[int] | None = None, adding: Sequence[int] = ()) -> PartitionReplicas:
-    """Led by its first replica. All replicas except those that are being added are in sync, unless `isr` is given."""
+    """Return a partition that its first replica leads. All replicas except those that are being added are in sync,
+    unless `isr` is given.
+    """
     there = [b for b in replicas if b not in adding] if isr is None else isr
     return PartitionReplicas(
         replicas=_ids(replicas), adding=_ids(adding), leader=BrokerId(replicas[0]) if there else None, isr=_ids(there)
@@ -45,7 +47,7 @@ def rate(value: str, source: str = DYNAMIC_BROKER, *, in_force: bool = True) -> 
 
 
 def on(broker: int, value: str) -> dict[BrokerOrDefault, dict[str, StoredRate]]:
-    """The same rate on both sides of one broker."""
+    """Return the same rate on both sides of one broker."""
     return {BrokerId(broker): {key: rate(value) for key in BOTH_RATES}}
 
 
@@ -60,7 +62,7 @@ def standing(
     release: tuple[int, ...] | None = (4, 1),
     unread_topics: Sequence[str] = (),
 ) -> Standing:
-    """The throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
+    """Return the throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
     named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
     snapshot = Snapshot(
         racks={BrokerId(b): None for b in alive},
@@ -84,7 +86,7 @@ def run(
     *,
     purpose: Purpose = Purpose.MOVE,
 ) -> Run:
-    """An open run that set these values, with all moves submitted."""
+    """Return an open run that set these values, with all moves submitted."""
     plan = Plan(targets={name: tuple(map(BrokerId, replicas)) for name, replicas in (targets or {}).items()})
     return Run(
         id="20260301T123000Z-0123456789ab",

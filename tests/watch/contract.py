@@ -24,7 +24,7 @@ class LogStage(Protocol):
     def reader(self) -> LogReader: ...
 
     def filled(self, name: str, replicas: Collection[int], size: int) -> TopicPartition:
-        """A partition with about `size` bytes in each of these replicas."""
+        """Create a partition with about `size` bytes in each of these replicas."""
 
 
 class LogReaderContract:
@@ -86,12 +86,12 @@ class LogReaderContract:
 
 
 def wanted(partition: TopicPartition, sizes: Collection[BrokerId], ends: Collection[BrokerId]) -> WantedLogs:
-    """The logs of one partition on these brokers."""
+    """Return the request for the logs of one partition: the sizes on some brokers, and the end offsets on others."""
     numbers = (partition.partition,)
     return WantedLogs(partition.topic, dict.fromkeys(sizes, numbers), dict.fromkeys(ends, numbers))
 
 
 def size_of(logs: ReplicaLogs, replica: ReplicaId) -> int | None:
-    """The bytes of a log, if they are known."""
+    """Return the bytes of a log, or None if they are unknown."""
     (topic, number), broker = replica
     return logs.sizes.get(broker, {}).get(topic, {}).get(number)

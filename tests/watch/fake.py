@@ -28,7 +28,7 @@ from tests.reassign.fake import MemoryCluster
 
 _STEP = 0.5
 _ROUNDS = 4
-"""The number of times that copies get a share of what the others did not need."""
+"""The number of rounds in which copies share the bytes that other copies did not need."""
 _Going: TypeAlias = tuple[TopicPartition, BrokerId | None, BrokerId]
 """A running copy: its partition, its leader and its destination."""
 # A move has the same throttles in thousands of steps.
@@ -64,14 +64,14 @@ class CopyingCluster(MemoryCluster):
     asked: int = 0
 
     def partition(self, name: TopicPartition, replicas: tuple[int, ...], size: int, writes: int = 0) -> None:
-        """A partition whose replicas are all in sync."""
+        """Add a partition whose replicas are all in sync."""
         there = tuple(map(BrokerId, replicas))
         self.partitions[name] = PartitionReplicas(replicas=there, leader=there[0], isr=there)
         self.sizes |= {(name, broker): size for broker in there}
         self.producers[name] = writes
 
     def read(self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId]) -> ReplicaLogs:
-        """The logs, as `LogReader` has them."""
+        """Return the logs, as `LogReader` does."""
         self.asked += 1
         asked = {broker for one in wanted for broker in one.sizes if broker in brokers}
         silent = {b: self.unanswered.get(b, "no answer") for b in asked if b in self.unanswered or b not in self.alive}
@@ -101,7 +101,7 @@ class CopyingCluster(MemoryCluster):
         return setting.name not in self.unreadable and super()._reachable(setting)
 
     def pass_seconds(self, seconds: float) -> None:
-        """Producers write and copies proceed."""
+        """Let this time pass: producers write, and copies proceed."""
         until = self.clock + seconds
         while self.clock < until - 1e-9:
             step = min(_STEP, until - self.clock)
@@ -127,7 +127,7 @@ class CopyingCluster(MemoryCluster):
                 self.finish(name)
 
     def finish(self, name: TopicPartition) -> None:
-        """Every copy has caught up."""
+        """Complete every copy of the partition."""
         now = self.partitions[name]
         if now.leader is not None:
             self.sizes |= {(name, broker): self.sizes[name, now.leader] for broker in now.adding}
@@ -161,7 +161,7 @@ class CopyingCluster(MemoryCluster):
     def _shares(
         self, limits: Mapping[_Going, Sequence[tuple[BrokerId, str]]], budgets: Mapping[tuple[BrokerId, str], float]
     ) -> dict[_Going, list[float]]:
-        """The bytes that each throttle of an unfinished copy permits in one round."""
+        """Return the bytes that each throttle of an unfinished copy permits in one round."""
         hungry = [copy for copy in limits if self._missing(*copy)]
         copies = Counter((leader, broker) for _, leader, broker in hungry)
         links = {(leader, broker): limits[name, leader, broker] for name, leader, broker in hungry}
@@ -176,13 +176,13 @@ class CopyingCluster(MemoryCluster):
     def _limits(
         self, name: TopicPartition, leader: BrokerId | None, broker: BrokerId
     ) -> Iterator[tuple[BrokerId, str]]:
-        """The throttles of a copy."""
+        """Yield the throttles of a copy, as pairs of a broker and a side."""
         for one, key, kind in ((leader, LEADER_RATE, LEADER_REPLICAS), (broker, FOLLOWER_RATE, FOLLOWER_REPLICAS)):
             if one is not None and self._listed(name, one, kind):
                 yield one, key
 
     def _budgets(self, at: float, step: float) -> dict[tuple[BrokerId, str], float]:
-        """The bytes that each throttled side may still send or receive in this step."""
+        """Return the bytes that each throttled side may still send or receive in this step."""
         followed: defaultdict[BrokerId, float] = defaultdict(float)
         for name, rate in self.producers.items():
             now = self.partitions[name]
@@ -202,7 +202,7 @@ class CopyingCluster(MemoryCluster):
         return f"{name.partition}:{broker}" in _entries(self.configs.get(_of_topic(name.topic, key)))
 
     def throttle(self, rate: int, brokers: Collection[int]) -> None:
-        """Throttles every running move, as `--execute` does."""
+        """Throttle every running move, as `--execute` does."""
         for broker in map(BrokerId, brokers):
             for key in (LEADER_RATE, FOLLOWER_RATE):
                 self.configs[Setting.of_broker(broker, key)] = str(rate)
@@ -215,11 +215,11 @@ class CopyingCluster(MemoryCluster):
                 self.configs[Setting.of_topic(topic, key)] = ",".join(sorted(listed))
 
     def restore(self) -> None:
-        """Removes every throttle."""
+        """Remove every throttle."""
         self.configs.clear()
 
     def lose(self, broker: int) -> None:
-        """A broker dies: partitions elect another replica in sync, or have no leader."""
+        """Let a broker die. Its partitions elect another replica in sync, or have no leader."""
         dead = BrokerId(broker)
         self.alive.discard(dead)
         for name, now in self.partitions.items():

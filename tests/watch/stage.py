@@ -52,7 +52,7 @@ class Watched:
         return Plan(targets=targets)
 
     def drain(self, partitions: int = 1, throttle: int | None = None, to: Collection[int] = (1, 3)) -> Plan:
-        """Moves partitions from broker 2."""
+        """Move partitions from broker 2 to the brokers in `to`."""
         return self.move({name(number): brokers(*to) for number in range(partitions)}, throttle)
 
     def watch(self, plan: Plan | None = None, run: str | None = None) -> MoveWatch:
@@ -61,7 +61,7 @@ class Watched:
         return MoveWatch(ports, plan=plan, run=run)
 
     def look(self, watch: MoveWatch, seconds: float, interval: float = 1.0) -> Observed:
-        """The last of the readings in these seconds."""
+        """Return the last of the readings in these seconds."""
         found = watch.look()
         while seconds > 0:
             self.clock.sleep(interval)

@@ -44,7 +44,7 @@ CLUSTER_ID = "cluster"
 
 
 _OF_MOVES: Final = ("moves", "staged", "throttling", "watching")
-"""The openers of `kquota.cli.move_stores`."""
+"""The functions of `kquota.cli.move_stores` that open stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Logins:
 
 @dataclass(kw_only=True)
 class InMemory:
-    """The whole world of the commands. A test seeds the parts that its commands use.
+    """Everything outside of the commands. A test seeds the parts that its commands use.
 
     The records of runs are in `folder`.
     """
@@ -103,7 +103,7 @@ class InMemory:
         self.clock = Ticks(self.topics.clock.sleep)
 
     def stand_in(self, patch: pytest.MonkeyPatch) -> None:
-        """Connects every command of this process to this cluster, whatever address the command gets."""
+        """Connect every command of this process to this cluster, whatever address the command gets."""
         openers: dict[str, Callable[..., object]] = {
             "moves": self._moves,
             "staged": self._staged,
@@ -206,7 +206,8 @@ class InMemory:
 
 
 def _naming(opener: Callable[..., object]) -> Callable[..., object]:
-    """The opener, which also names the cluster. Unlike a real one, it names it before it opens the connection."""
+    """Return the opener, which also names the cluster. Unlike a real opener, it names the cluster before it opens the
+    connection."""
 
     def opened(at: world.Where, *more: object, **options: object) -> object:
         confirmation.names(at, CLUSTER_ID)

@@ -48,7 +48,7 @@ def plan(folder: Path, placement: Placement, log_dirs: Mapping[tuple[str, int], 
 
 
 def quotas() -> MemoryPrincipals:
-    """Every kind of entity, and a user with SCRAM credentials."""
+    """Return quotas of every kind of entity, and a user with SCRAM credentials."""
     found = MemoryPrincipals({"alice": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": None}})
     found.held = {
         Entity(user="alice"): {PRODUCER_BYTE_RATE: 10_000_000.0, CONSUMER_BYTE_RATE: 1024.0},
@@ -63,6 +63,6 @@ def quotas() -> MemoryPrincipals:
 
 
 def reassign(session: Transcript, file: str, more: str, forms: Sequence[str] = ("text", "json")) -> None:
-    """Runs `reassign-partitions` with this plan in each output form."""
+    """Run `reassign-partitions` with this plan in each output form."""
     for form in forms:
         session.kquota(f"reassign-partitions {BROKER} --reassignment-json-file {file} {more} --output {form}")

@@ -20,12 +20,12 @@ from tests.cli.run import Ran, kquota_here
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 _MOMENT = re.compile(r"(?!2026-03-01)\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)")
-"""A time of this run, which does not come from the clock in memory."""
+"""The pattern of a time of this run, which does not come from the clock in memory."""
 
 
 @dataclass
 class Transcript:
-    """`names` maps texts of this run, such as a port or a folder, to the word that replaces them in the file.
+    """A session. `names` maps texts of this run, such as a port or a folder, to the words that replace them.
 
     Commands `run` in this process, unless they need a process of their own.
     """
@@ -37,7 +37,7 @@ class Transcript:
     _said: list[str] = field(default_factory=list)
 
     def kquota(self, command: str) -> Ran:
-        """Runs `kquota COMMAND` and records its output and exit code."""
+        """Run `kquota COMMAND`, and record its output and exit code."""
         arguments = shlex.split(command)
         ran = self.run(*arguments)
         assert "Traceback" not in ran.err, ran.err
@@ -47,12 +47,14 @@ class Transcript:
         return ran
 
     def note(self, text: str) -> None:
-        """Records an event between two commands."""
+        """Record an event between two commands."""
         self._told.append(f"# {text}\n")
         self._said.append(f"# {text}\n")
 
     def must_be(self, name: str) -> None:
-        """Compares with the file, character by character. REWRITE_GOLDEN=1 writes the file again, for review."""
+        """Compare the session with the file, character by character. REWRITE_GOLDEN=1 writes the file again, for
+        review.
+        """
         self._must_be(f"{name}.txt", self._told)
         self._must_be(f"{name}.stderr.txt", self._said)
 

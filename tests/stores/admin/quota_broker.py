@@ -1,7 +1,7 @@
 """The requests of a broker in memory about quotas and credentials, for `WireQuotas`. Gaps: only changes of entities in
 `errors` and of mechanisms in `scram_errors` fail. No user has credentials, so every deletion finds none.
 
-Unlike Kafka it also stores entity types of other servers, as Redpanda does.
+Unlike Kafka, it also stores entity types of other servers, like Redpanda.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _Credential = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 _DEFAULT, _ANY = 1, 2
 _NOT_SET = 91
 Parts = frozenset[tuple[str, str | None]]
-"""(entity type, name) for each part of an entity; None is the default."""
+"""The parts of an entity as pairs (entity type, name). A name of None means the default."""
 
 
 class QuotaBroker:
-    """Limits by entity. `lenient`: an answer also has entities with other types than those of the filter."""
+    """The limits of each entity. With `lenient`, an answer also has entities of types that are not in the filter."""
 
     def __init__(self, *, lenient: bool = False) -> None:
         self.held: dict[Parts, dict[str, float]] = {}
         self.errors: dict[Parts, tuple[int, str | None]] = {}
         self.scram_errors: dict[int, int] = {}
-        """Error codes by the code of a mechanism."""
+        """The error codes, by the code of a mechanism."""
         self.has_controller = True
         self.controller = 1
         self._lenient = lenient

@@ -14,16 +14,15 @@ from typing import Final, Self
 
 _API_VERSIONS: Final = 18
 _FLEXIBLE: Final = {3: 9, 19: 5, 20: 4, 29: 2, 32: 4, 35: 2, 37: 2, 44: 1, 48: 1, 49: 1, 75: 0}
-"""For each request the first version whose answer has tags in its header.
-
-All their bodies begin with the throttle time.
+"""For each request, the first version whose answer has tags in its header. The body of each answer begins with the
+throttle time.
 """
 
 _DESCRIBE_QUORUM: Final = 55
-"""Its answer has no throttle time."""
+"""The key of DescribeQuorum, whose answer has no throttle time."""
 
 _CLOSING: Final = (4, 9, 11)
-"""Linux's FIN_WAIT1, LAST_ACK and CLOSING."""
+"""The codes of Linux for FIN_WAIT1, LAST_ACK and CLOSING."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +37,9 @@ class Passed:
 
 @dataclass
 class Recorder:
-    """A context manager; `settings` are a Wire's, so that it connects through us.
+    """The proxy, which runs in a `with` block. A Wire with `settings` connects through it.
 
-    `hang_ups` are for the next connections: each is reset after so many seconds, as a broker does that limits them
+    `hang_ups` has the seconds after which each of the next connections is reset, as by a broker that limits connections
     (KIP-612).
     """
 
@@ -54,7 +53,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Only closing it does not wake an accept.
+        # Closing the socket alone does not wake a waiting accept.
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -65,9 +64,9 @@ class Recorder:
         return {"proxy_url": f"http://127.0.0.1:{self._server.getsockname()[1]}"}
 
     def cut(self) -> None:
-        """Ends every connection, like a broker that stops, or that has received nothing for ten minutes.
+        """End every connection, like a broker that stops, or that has received nothing for ten minutes.
 
-        Both kernels have closed it when this returns.
+        Wait until the kernels of both sides have closed the connections.
         """
         while self._open:
             end = self._open.pop()
@@ -77,7 +76,9 @@ class Recorder:
                 time.sleep(0.001)
 
     def early(self) -> list[tuple[Passed, Passed]]:
-        """Answers with a throttle time, each with a request on its connection that came before this time had passed."""
+        """Return pairs of an answer with a throttle time and a request that came on the same connection before this
+        time had passed.
+        """
         return [
             (answer, request)
             for answer in self.passed
@@ -90,7 +91,7 @@ class Recorder:
 
     @property
     def throttles(self) -> list[float]:
-        """The throttle times that brokers requested."""
+        """Return the throttle times that brokers requested."""
         return [message.throttle for message in self.passed if message.throttle]
 
     def _accept(self) -> None:
@@ -133,7 +134,7 @@ class Recorder:
 
 
 def _untold(end: socket.socket) -> bool:
-    """True if this end of the connection is closed, and the other kernel has not confirmed it."""
+    """Return True if this end of the connection is closed, and the kernel of the other side has not confirmed it."""
     if sys.platform != "linux":
         return False
     with contextlib.suppress(OSError):
@@ -142,7 +143,7 @@ def _untold(end: socket.socket) -> bool:
 
 
 def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes], None]) -> None:
-    """Messages are recorded before they are sent on, so a reader never receives them before the recorded time."""
+    """Send messages on. Each message is recorded first, so a reader never receives it before the recorded time."""
     pending = b""
     with contextlib.suppress(OSError):
         while data := source.recv(65_536):
@@ -157,7 +158,7 @@ def _carry(source: socket.socket, target: socket.socket, seen: Callable[[bytes],
 
 
 def _frames(data: bytes) -> Iterator[bytes]:
-    """The complete messages in it."""
+    """Yield the complete messages in `data`."""
     start = 0
     while len(data) >= start + 4:
         size = struct.unpack_from(">i", data, start)[0]

@@ -51,12 +51,12 @@ class HeldTopic:
     end: int = 0
 
     def delete_records(self) -> None:
-        """DeleteRecords up to the end of the log. The state of the producer stays."""
+        """Delete all records, like DeleteRecords. The state of the producer stays."""
         self.batches.clear()
         self.start = self.end
 
     def append(self, data: bytes) -> tuple[int, int]:
-        """Returns the error code and the first offset, as a broker answers the batch of a producer with an id."""
+        """Return the error code and the first offset, as a broker answers the batch of a producer with an id."""
         batch = DefaultRecordBatch(memoryview(data))
         mine = (batch.base_sequence, batch.last_sequence)
         for first, last, offset in self.sequences:
@@ -80,7 +80,7 @@ class BrokerWire(Wire):
         self.topics = topics
         self.fault: Fault | None = None
         self.forbidden = False
-        """The broker hides every topic from this user."""
+        """True if the broker hides every topic from this user."""
 
     @property
     def cluster_id(self) -> str:

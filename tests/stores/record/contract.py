@@ -84,7 +84,9 @@ class LogContract:
             self.handle().append([("a", b"2")])
 
     def test_only_the_newest_position_may_append(self) -> None:
-        """This includes old positions: a broker answers a batch of the last five differently from an older one."""
+        """Old positions are included, because a broker answers one of the last five batches differently from an older
+        batch.
+        """
         behind = {count: self.handle() for count in range(8)}
         writer = self.handle()
         for count, log in behind.items():

@@ -27,11 +27,11 @@ class MemoryTopic:
 
     identity: str = field(default_factory=lambda: str(uuid.uuid4()))
     items: list[tuple[int, Item]] = field(default_factory=list)
-    """Each with the number of its batch."""
+    """The items, each with the number of its batch."""
     batches: int = 0
     end: int = 0
     unreachable: bool = False
-    """Every call raises Unreachable."""
+    """True if every call raises Unreachable."""
     fault: Fault | None = None
     """The fault of the next append that is not stale."""
 
@@ -40,17 +40,17 @@ class MemoryTopic:
         return MemoryLog(self)
 
     def compact(self) -> None:
-        """Keeps only the newest item of each key, including deletions."""
+        """Keep only the newest item of each key, including deletions."""
         last = {item.key: item.offset for _, item in self.items}
         self.items = [(batch, item) for batch, item in self.items if last[item.key] == item.offset]
 
     def recreate(self) -> None:
-        """Deletes the topic and creates it again with the same name."""
+        """Delete the topic, and create it again with the same name."""
         self.identity = str(uuid.uuid4())
         self.items, self.batches, self.end = [], 0, 0
 
     def write(self, entries: Sequence[KeyAndValue]) -> None:
-        """Appends one batch of any client."""
+        """Append one batch of any client."""
         self.batches += 1
         for key, value in entries:
             item = Item(offset=self.end, key=key, value=value)
@@ -67,7 +67,7 @@ class MemoryLog:
         self._offset = 0
         """The offset up to which `read` has returned records."""
         self._fetched = 0
-        """Includes the items that an append has found."""
+        """The offset up to which this host has received records, including those that an append has found."""
         self._batch = 0
         """The newest batch that the caller has read or appended."""
 

@@ -68,7 +68,7 @@ class Team:
 
 
 def on_another_machine(patch: pytest.MonkeyPatch, host: str) -> None:
-    """From here on this process appears to be on another machine, so no host can check whether it is alive."""
+    """Make this process appear to be on another machine, so that no host can check whether it is alive."""
 
     def holder(doing: str) -> Holder:
         owner = Owner(user="alice", host=host, pid=7, since=TIME)

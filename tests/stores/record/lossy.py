@@ -17,11 +17,13 @@ Fault: TypeAlias = Callable[[Ask], Any]
 
 
 class LossyWire(Wire):
-    """Each append has the next fault, and then none. A fault receives the function that sends the request."""
+    """A connection whose appends have the given faults, one after the other. A fault receives the function that sends
+    the request.
+    """
 
     faults: list[Fault]
     always: Fault | None = None
-    """The fault of every append after those."""
+    """The fault of every append after these faults, or None."""
 
     def ask(self, request: Any, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         def ask() -> Any:
@@ -50,7 +52,7 @@ def never_answered(ask: Ask) -> Any:
 
 
 def after(code: int) -> Fault:
-    """The batch is appended, and the answer is this error."""
+    """Return a fault: the batch is appended, and the answer is this error."""
 
     def fault(ask: Ask) -> Any:
         answer = ask()
@@ -62,7 +64,7 @@ def after(code: int) -> Fault:
 
 
 def instead(code: int) -> Fault:
-    """The batch is not appended, and the answer is this error."""
+    """Return a fault: the batch is not appended, and the answer is this error."""
 
     def fault(ask: Ask) -> Any:
         partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse(
@@ -74,7 +76,7 @@ def instead(code: int) -> Fault:
 
 
 def between(what: Callable[[], None], fault: Fault) -> Fault:
-    """An event happens before the batch arrives."""
+    """Return a fault: the event `what` happens before the batch arrives, and then `fault`."""
 
     def both(ask: Ask) -> Any:
         what()

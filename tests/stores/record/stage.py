@@ -26,7 +26,7 @@ QUICKLY_COMPACTED = COMPACTED | {
 
 
 def create(wire: Wire, configs: Mapping[str, str] = COMPACTED, *, partitions: int = 1, replicas: int = 3) -> str:
-    """Creates a topic that every broker shows when this returns."""
+    """Create a topic, and wait until every broker shows it."""
     name = create_only(wire, f"log-{uuid.uuid4().hex[:8]}", configs, partitions=partitions, replicas=replicas)
     until(lambda: WireSight(wire).behind({name: partitions}) == 0, f"every broker shows {name}")
     return name
@@ -35,14 +35,14 @@ def create(wire: Wire, configs: Mapping[str, str] = COMPACTED, *, partitions: in
 def create_only(
     wire: Wire, name: str, configs: Mapping[str, str] = COMPACTED, *, partitions: int = 1, replicas: int = 3
 ) -> str:
-    """Creates a topic without waiting until brokers show it."""
+    """Create a topic without waiting until brokers show it."""
     wanted = Creation(topic=name, partitions=partitions, replication_factor=replicas, configs=configs)
     assert WireTopics(wire).send([wanted], 30).outcomes[name] is None
     return name
 
 
 def delete(wire: Wire, name: str) -> None:
-    """Deletes the topic without waiting."""
+    """Delete the topic without waiting."""
     try:
         WireTopics(wire).send([Deletion(topic=name, partitions=1)], 30)
     except KquotaError:
@@ -50,14 +50,14 @@ def delete(wire: Wire, name: str) -> None:
 
 
 def handle(wire: Wire, name: str, seconds: float = 15.0) -> WireLog:
-    """A log that exists."""
+    """Return a handle of a log that exists."""
     log = find(wire, name, seconds)
     assert log is not None
     return log
 
 
 def produce(cluster: Sandbox, topic: str, key: bytes, value: bytes | None, **settings: str) -> None:
-    """Appends one record of another client. It is in the log when this returns."""
+    """Append one record as another client, and wait until it is in the log."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 2, **settings})
     failures: list[object] = []
     producer.produce(topic, value, key=key, partition=0, on_delivery=lambda error, _: failures.append(error))
