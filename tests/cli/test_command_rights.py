@@ -78,7 +78,7 @@ def admin(servers: Sandbox) -> AdminClient:
 class Stage:
     """A new topic with one partition on broker 1, a plan that moves it to broker 2, and one host's state folder.
 
-    `files` are those of the commands, by the word for each in a command. TOPIC is replaced by the name of the topic.
+    `files` has the file for each word in a command. TOPIC is replaced by the name of the topic.
     """
 
     hand: OtherHand
@@ -319,7 +319,7 @@ KNOWN: Final = Right(TOPIC, DESCRIBE, "__kquota_runs")
 
 
 def restored(stage: Stage) -> bool:
-    """An admin of the same host ends what is open. True if nothing of kquota's is left."""
+    """Let an admin of the same host end what is open. Return True if nothing of kquota is left."""
     stage.admin(*VERIFY)
     stage.admin("move", "abort", "--yes")
     stage.admin("throttle", "clear")

@@ -42,7 +42,7 @@ class Way:
         return altered(lambda: self.commands(version)(*self.connection, *arguments))
 
     def both_describe(self, names: list[str], fits: Callable[[Ran], bool]) -> tuple[Ran, Ran]:
-        """The output of kquota and of Kafka's tool, each as soon as it matches."""
+        """Return the output of kquota and of Kafka's tool, each as soon as it matches."""
         ours = settled(lambda: self.kquota("--describe", *names), fits)
         return ours, settled(lambda: self.kafka("--describe", *names), fits)
 
@@ -78,7 +78,7 @@ ADD = "producer_byte_rate=1048576,consumer_byte_rate=20000000,request_percentage
 
 
 def state(way: Way, names: list[str]) -> object:
-    """The state of the cluster in Kafka's own words or, on ZooKeeper, in its nodes."""
+    """Return the state of the cluster in Kafka's own words or, on ZooKeeper, in its nodes."""
     if way.cluster.zookeeper:
         return znodes(way.cluster.zookeeper)
     ran = settled(lambda: way.kafka("--describe", *names), lambda ran: ran.out.count("=") == 4)

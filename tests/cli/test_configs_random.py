@@ -153,7 +153,7 @@ def once_described(tool: Callable[..., Ran], command: list[str], fits: Callable[
 
 
 def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], bool], dict[str, str]]:
-    """True if a description of the step's entity shows it, and the configs that the entity then has."""
+    """Return True if a description of the step's entity shows the step, and the configs that the entity then has."""
     wanted = {key: value for key, value in before.items() if key not in step.delete} | step.add
 
     def fits(found: Described) -> bool:
@@ -164,7 +164,7 @@ def shows(step: Step, before: dict[str, str]) -> tuple[Callable[[Described], boo
 
 
 def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]]:
-    """The answer of Kafka's tool to each step, and its description of the entity afterwards."""
+    """Return the answer of Kafka's tool to each step, and its description of the entity afterwards."""
     recorded = []
     held: dict[frozenset[str], dict[str, str]] = {}
     for step in steps:
@@ -178,12 +178,13 @@ def through_kafka(tools: Tools, steps: list[Step]) -> list[tuple[Ran, Described]
 
 
 def everything(tools: Tools) -> list[Described]:
-    """All entities of each type, described by Kafka's tool."""
+    """Return all entities of each type, as Kafka's tool describes them."""
     return [described(tools.kafka("--describe", *names)) for names in ALL]
 
 
 def stored(tools: Tools) -> dict[str, object]:
-    """Every config in ZooKeeper as stored; empty on KRaft. A node stays after its last quota is deleted."""
+    """Return every config as ZooKeeper stores it. The result is empty on KRaft. A node stays after its last quota is
+    deleted."""
     return {path: config for path, config in znodes(tools.zookeeper).items() if config} if tools.zookeeper else {}
 
 

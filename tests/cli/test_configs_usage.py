@@ -218,7 +218,7 @@ OURS_ALONE = {
 
 
 def refused(arguments: list[str], connection: str) -> str:
-    """kquota's one line without the prefix.
+    """Return kquota's only line on stderr without the prefix.
 
     No server listens at the address: after a connection attempt the code would be 1.
     """

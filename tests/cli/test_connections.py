@@ -21,7 +21,7 @@ from tests.secured import NOBODY, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:
-    """`kquota configs --describe` over that listener. The files in the folder name the stores."""
+    """Run `kquota configs --describe` over this listener. The files in the folder name the stores."""
     config = secured.config("client.properties", located(properties, secured.folder))
     return ask("--bootstrap-server", secured.at[listener], "--command-config", str(config), env=env)
 

@@ -65,7 +65,7 @@ def controllers(servers: Sandbox) -> tuple[str, str]:
 
 
 def killed(servers: Sandbox) -> None:
-    """Kills broker 3, and waits until the other brokers see it."""
+    """Kill broker 3, and wait until the other brokers see its death."""
     servers.kill_broker(3)
     with Wire(f"{servers.broker(1).address},{servers.broker(2).address}", {}) as wire:
 

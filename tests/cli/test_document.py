@@ -47,7 +47,7 @@ class Way:
         return ran
 
     def seen(self) -> None:
-        """When this returns, every broker shows what kquota wrote. In ZooKeeper the data is visible to all at once."""
+        """Wait until every broker shows what kquota wrote. Data in ZooKeeper is visible to all clients at once."""
         option, address = self.connection
         if option == "--bootstrap-server":
             agreed(address)
@@ -262,7 +262,7 @@ def test_a_killed_apply_is_completed_by_the_next_apply(unburdened: Way) -> None:
 
 
 def on_a_terminal(way: Way, answer: str) -> Ran:
-    """`apply` with a terminal as stdin and stderr. The terminal shows what is typed."""
+    """Run `apply` with a terminal as stdin and stderr. The terminal shows the typed text."""
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "r+b", buffering=0) as terminal:
         applying = subprocess.Popen(

@@ -37,7 +37,7 @@ class BothTools:
         return self.command(*self.connection, *arguments)
 
     def must_describe(self, out: str, *arguments: str) -> None:
-        """Both tools print exactly this. On KRaft, each may ask a broker that lags for a moment."""
+        """Wait until both tools print exactly this text. On KRaft, each may ask a broker that lags for a moment."""
         for tool in (self.kquota, self.kafka):
             ran = settled(lambda tool=tool: tool("--describe", *arguments), lambda ran: ran.out == out)  # type: ignore[misc]
             assert ran == Ran(0, out, "")
@@ -62,7 +62,7 @@ def name() -> str:
 
 
 def described(kind: str, name: str, *lines: str) -> str:
-    """The output of --describe of a resource with these configs."""
+    """Return the output of --describe of a resource with these configs."""
     return "".join(f"{line}\n" for line in (f"Dynamic configs for {kind[:-1]} {name} are:", *lines))
 
 
@@ -140,7 +140,7 @@ def test_a_group_without_configs_is_described_while_it_exists(tools: BothTools, 
 
 @pytest.fixture
 def logger(tools: BothTools) -> Iterator[list[str]]:
-    """The loggers of broker 2, which have their first levels again afterwards."""
+    """The loggers of broker 2, whose levels are restored afterwards."""
     levels = {line.split()[0] for line in tools.kafka("--describe", "--broker-logger", "2").out.splitlines()[1:]}
     yield ["--broker-logger", "2"]
     tools.kafka("--alter", "--broker-logger", "2", "--delete-config", LOGGER)

@@ -72,7 +72,7 @@ MESSY: dict[str, dict[str, str] | bytes] = {
 
 
 def golden(name: str, ran: Ran, connect: str) -> None:
-    """Compares exit code, stdout and stderr with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
+    """Compare exit code, stdout and stderr with the file. REWRITE_GOLDEN=1 writes the file again, for review."""
     seen = f"exit code {ran.code}\n--- stdout\n{ran.out}--- stderr\n{ran.err}"
     seen = seen.replace(connect, "zk:2181") if connect else seen
     path = GOLDEN / f"{name}.txt"

@@ -57,7 +57,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], reassign_commands: Reassi
 
 
 def plans(ran: Ran) -> tuple[Any, Any]:
-    """The current and the proposed assignment. The text around them is fixed."""
+    """Return the current and the proposed assignment. The text around them is fixed."""
     assert ran.code == 0, ran
     lines = ran.out.split("\n")
     assert [title and line for title, line in zip(TITLES, lines, strict=True)] == TITLES

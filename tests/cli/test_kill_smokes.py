@@ -90,7 +90,7 @@ class Stage:
         return run(*words.split(), folder=self.folder, doom=doom)
 
     def must(self, command: str) -> Ran:
-        """Runs a command until it exits with 0, because 8 means that something is not done yet."""
+        """Run a command until it exits with 0. Exit code 8 means that something is not done yet."""
         ran: list[Ran] = []
 
         def done() -> bool:
@@ -115,7 +115,7 @@ class Stage:
             self.hand.write(setting, value)
 
     def topics(self, prefix: str) -> dict[str, int]:
-        """The topics whose names begin with this, and their numbers of partitions."""
+        """Return the topics whose names begin with this prefix, with their numbers of partitions."""
         found = self.hand.admin.list_topics(timeout=60).topics.items()
         return {name: len(topic.partitions) for name, topic in found if name.startswith(prefix)}
 
@@ -127,7 +127,7 @@ class Stage:
         return sorted(partition.leader for partition in partitions.values())
 
     def must_be_clean(self) -> None:
-        """No throttle, scratch topic, lock, open run or partial file is left."""
+        """Check that no throttle, scratch topic, lock, open run or partial file is left."""
         until(lambda: self.standing() == self.prior, f"the throttles are {self.prior}")
         until(lambda: self.topics(scratch.PREFIX) == {}, "no scratch topic is left")
         assert list(self.folder.rglob("*.unfinished")) == []
@@ -162,8 +162,8 @@ Seen: TypeAlias = Callable[[Stage], bool]
 class Smoke:
     """A command that is killed, over each connection in `dies`.
 
-    `before` prepares the cluster. `between` is true for what the kill leaves. `repair` are the next commands, by
-    default the same one again. Then `after` is true. `undo` removes what the killed command had to write.
+    `before` prepares the cluster. `between` returns True for the state after the kill. `repair` are the next commands,
+    by default the same command again. `after` then returns True. `undo` removes what the killed command had to write.
     """
 
     command: str
@@ -200,7 +200,7 @@ def created(stage: Stage) -> None:
 
 
 def have(*partitions: int) -> Seen:
-    """True if the three topics have these partitions. 0 stands for a topic that does not exist."""
+    """Return True if the three topics have these numbers of partitions. 0 means that the topic does not exist."""
 
     def seen(stage: Stage) -> bool:
         stage.hand.shown({f"{stage.name}-{n}": count for n, count in enumerate(partitions)})

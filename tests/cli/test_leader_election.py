@@ -30,7 +30,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 
 def preferred(desk: Desk, topic: str, orders: dict[int, tuple[int, ...]]) -> None:
-    """Gives the partitions another preferred leader. Their leaders stay."""
+    """Give the partitions another preferred leader. Their leaders stay."""
     plan = desk.plan({(topic, number): ids for number, ids in orders.items()})
     assert desk.run("--execute", plan).code == 0
     until(lambda: desk.run("--verify", plan).code == 0, "the new order is seen")
@@ -60,7 +60,9 @@ def shows(desk: Desk, topic: str, expected: list[int]) -> bool:
 
 
 def both(desk: Desk, tool: KafkaTools, topics: tuple[str, str], *options: str) -> list[tuple[int, str]]:
-    """Exit code and stdout of kquota for one topic, and of Kafka's tool for the other, without their names."""
+    """Return the exit code and stdout of kquota for one topic, and of Kafka's tool for the other, without the topic
+    names.
+    """
     found = []
     for run, topic in ((kquota_on(desk), topics[0]), (kafka_on(desk, tool), topics[1])):
         file = desk.folder / f"{topic}.json"
@@ -125,7 +127,7 @@ def test_an_unclean_election_gives_a_partition_a_leader_again(desk: Desk) -> Non
 
 
 def in_sync(desk: Desk, topic: str) -> list[int]:
-    """The in-sync replicas of partition 0."""
+    """Return the in-sync replicas of partition 0."""
     return list(described(desk, topic)[0]["isr"])
 
 
@@ -136,7 +138,7 @@ def test_an_unclean_election_does_not_replace_a_leader(desk: Desk) -> None:
 
 
 def aborted(desk: Desk, plan: str, *options: str) -> Ran:
-    """Repeats `move abort` until the replicas are back."""
+    """Repeat `move abort` until the partition has its previous replicas."""
     at = (*desk.connection, "--state-dir", str(desk.folder / "state"), "--reassignment-json-file", plan)
     ran: list[Ran] = []
 

@@ -34,7 +34,7 @@ def connections(servers: Sandbox) -> list[tuple[str, str]]:
 
 
 def start(hand: OtherHand, tool: ReassignCommand, plan: Path, entries: dict[tuple[str, int], list[int]]) -> None:
-    """Starts moves with Kafka's own tool, with a throttle that keeps them in progress.
+    """Start moves with Kafka's own tool, with a throttle that keeps them in progress.
 
     Moves that already run continue.
     """
@@ -52,7 +52,7 @@ def test_list_of_no_move_one_move_and_many_moves(
     tool = reassign_commands(str(hand.servers.kafka))
 
     def agreed() -> str:
-        """The output of Kafka's tool, and of kquota over every connection."""
+        """Return the output of Kafka's tool, which must also be the output of kquota over every connection."""
         theirs = tool("--bootstrap-server", hand.servers.bootstrap, "--list")
         for connection in connections(hand.servers):
             ran = kquota_here("reassign-partitions", *connection, "--list")

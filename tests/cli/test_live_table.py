@@ -69,7 +69,7 @@ def reading() -> MovesWatched:
 
 @contextmanager
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """In the block, stdout is a pseudo-terminal of 80 x 24. The function reads it up to a text."""
+    """Make stdout a pseudo-terminal of 80 x 24 in the block. The yielded function reads it up to a text."""
     main, other = pty.openpty()
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     for name in ("COLUMNS", "LINES"):

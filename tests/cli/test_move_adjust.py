@@ -63,12 +63,12 @@ def test_a_running_move_gets_another_throttle(desk: Desk, words: tuple[str, ...]
 
 
 def changes(desk: Desk) -> list[dict[str, Any]]:
-    """The changes of the throttle of the only run."""
+    """Return the changes of the throttle of the only run."""
     return changes_of(partial(move, desk))
 
 
 def probes(desk: Desk) -> list[list[tuple[int, int]]]:
-    """The leader and the number of replicas of each partition of each scratch topic."""
+    """Return the leader and the number of replicas of each partition of each scratch topic."""
     found = desk.hand.admin.list_topics(timeout=60).topics
     return [
         [(one.leader, len(one.replicas)) for _, one in sorted(topic.partitions.items())]
@@ -87,13 +87,13 @@ main()
 
 
 def highest(desk: Desk, topic: str) -> int:
-    """The highest rate that is set on a broker."""
+    """Return the highest rate that is set on a broker."""
     return max(int(value) for setting, value in desk.standing(topic).items() if setting.key == FOLLOWER_RATE)
 
 
 @contextmanager
 def paused(desk: Desk, broker: int, seconds: float) -> Iterator[None]:
-    """The broker does not answer for this time, like one with an overloaded disk."""
+    """Pause the broker for this time, like a broker with an overloaded disk."""
     pid = desk.hand.servers.broker(broker).process.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -159,7 +159,7 @@ def test_a_killed_kquota_leaves_the_throttle_of_the_last_lost_replica(desk: Desk
     process = python(EXPIRED, "move", "run", plan, *words, *where)
 
     def in_force() -> set[str | None]:
-        """The rates of both brokers of the move."""
+        """Return the rates of both brokers of the move."""
         return {
             desk.hand.value(Setting.of_broker(BrokerId(n), key)) for n in (1, 3) for key in (LEADER_RATE, FOLLOWER_RATE)
         }
@@ -174,7 +174,7 @@ def test_a_killed_kquota_leaves_the_throttle_of_the_last_lost_replica(desk: Desk
         return bool(lost) and in_force() == {str(last["to"])}
 
     def stopped() -> bool:
-        """True if the process has stopped, and not in the middle of a later change."""
+        """Return True if the process has stopped, and not in the middle of a later change."""
         if lowered():
             process.send_signal(signal.SIGSTOP)
             if lowered():
@@ -243,7 +243,7 @@ def test_a_pause_ends_with_the_throttle_from_before(desk: Desk) -> None:
 
 
 def answer_seconds(desk: Desk, topic: str, partitions: Iterable[int]) -> list[float]:
-    """The time until all in-sync replicas have a write, for one write after the other.
+    """Return the seconds until all in-sync replicas have a write, for one write after the other.
 
     The first half is left out, because the producer connects to the brokers.
     """
@@ -258,7 +258,7 @@ def answer_seconds(desk: Desk, topic: str, partitions: Iterable[int]) -> list[fl
 
 
 def readings(desk: Desk) -> Iterator[tuple[datetime, int]]:
-    """The bytes that have arrived, at each reading of `move watch`."""
+    """Return the bytes that have arrived at each reading of `move watch`."""
     where = (*desk.connection, "--state-dir", str(desk.folder / "state"))
     process = started("move", "watch", *where, "--interval", "1s", "--output", "json")
     assert process.stdout is not None

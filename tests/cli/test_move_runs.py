@@ -40,7 +40,7 @@ def desk(hand: OtherHand, connection: tuple[str, str], tmp_path: Path) -> Desk:
 
 
 def elsewhere(desk: Desk) -> Desk:
-    """The same operator on another host, with an empty state folder."""
+    """Return the same operator on another host, with an empty state folder."""
     folder = desk.folder / "elsewhere"
     folder.mkdir(exist_ok=True)
     return replace(desk, folder=folder)
@@ -51,7 +51,7 @@ def move(desk: Desk, verb: str, *more: str) -> Ran:
 
 
 def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
-    """An --execute that is stopped at one of its steps and still exists."""
+    """Start an --execute that stops at one of its steps and still exists."""
     where = (*desk.connection, "--state-dir", str(desk.folder / "state"), "--reassignment-json-file", plan)
     arguments = ("reassign-partitions", *where, "--execute", "--throttle", SLOW, "--force")
     mortal = Mortal(*arguments, folder=desk.folder, doom=doom)
@@ -60,14 +60,14 @@ def begun(desk: Desk, plan: str, doom: Doom) -> Mortal:
 
 
 def must_be_busy(ran: Ran) -> None:
-    """The error names the process that holds the lock: this process."""
+    """Check that the error names this process, which holds the lock."""
     assert ran.code == 75, ran.err
     who = f"another kquota (reassign-partitions --execute, pid {os.getpid()} on {os.uname().nodename} as "
     assert who in ran.err, ran.err
 
 
 def must_end(desk: Desk, plan: str, topic: str, target: tuple[int, ...]) -> None:
-    """Lets the move finish quickly, and checks that it restores all throttles."""
+    """Let the move finish quickly, and check that all throttles are restored."""
     assert desk.run("--execute", plan, "--throttle", FAST).code == 0
     desk.moved(topic, target)
     assert desk.run("--verify", plan).code == 0
@@ -214,7 +214,7 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     desk.hand.delete(topic)
 
     def told_as_gone() -> bool:
-        """True if the topic is reported as deleted. A broker on KRaft may lag for a moment."""
+        """Return True if the topic is reported as deleted. A broker on KRaft may lag for a moment."""
         gone = desk.run("--verify", plan, "--preserve-throttles")
         return gone.code == 1 and f"1 partition does not exist: {topic}-0" in gone.err
 

@@ -79,19 +79,19 @@ class Stage:
         return found
 
     def state(self) -> str | None:
-        """The state of the open run, as `move status` reports it."""
+        """Return the state of the open run, as `move status` reports it."""
         told = json.loads(self.kquota("move", "status", "--output", "json").out)["runs"]
         assert len(told) <= 1
         return str(told[0]["state"]) if told else None
 
     def hurry(self) -> None:
-        """Lets the current move finish, and its run with it."""
+        """Let the current move and its run finish."""
         assert self.start(FAST).code == 0
         self.hand.arrived(self.there)
         assert self.act("--verify").code == 0
 
     def resume(self) -> None:
-        """Continues in the direction of the run, forwards or back. If no run had begun, nothing was changed."""
+        """Continue the run in its direction, forwards or back. If no run had begun, nothing was changed."""
         state = self.state()
         resumed = self.kquota("move", "resume")
         assert resumed.code in (0, 8), resumed.err
@@ -101,7 +101,7 @@ class Stage:
             self.hurry()
 
     def abort(self) -> None:
-        """Reverts the run.
+        """Revert the run.
 
         Over ZooKeeper a move cannot be reverted while it runs: it finishes first, and is then copied back.
         """
@@ -123,7 +123,7 @@ class Stage:
         assert self.kquota("move", "abort").code == 0
 
     def must_be_as_before(self, why: str) -> None:
-        """FAULTS' oracle: only the operator's throttles, replicas at either end, no open run, no leftovers."""
+        """Check the oracle of FAULTS: the operator's throttles, replicas at either end, no open run, no leftovers."""
         until(lambda: self.standing() == self.prior, f"{why}: the throttles are the operator's")
         assert self.are(self.here) or self.are(self.there), why
         status = self.kquota("move", "status")
@@ -143,7 +143,7 @@ class Stage:
                 client.close()
 
     def turn(self) -> None:
-        """The next move starts from the current replicas."""
+        """Let the next move start from the current replicas."""
         if self.are(self.there):
             self.here, self.there = self.there, self.here
 

@@ -52,7 +52,7 @@ def credential(mechanism: str, iterations: int = 8192) -> str:
 
 
 def as_client(address: str, login: Path) -> Ran:
-    """kquota itself as a client with this login."""
+    """Run kquota as a client with this login."""
     at = ("--bootstrap-server", address, "--command-config", str(login))
     return kquota_here("configs", *at, "--describe", "--entity-type", "ips")
 
@@ -64,7 +64,7 @@ def login_file(folder: Path, mechanism: str, user: str, password: str) -> Path:
 
 
 def must_log_in(address: str, login: Path) -> None:
-    """The broker accepts the login. The user may lack permissions, which is an answer to a client that is logged in."""
+    """Check that the broker accepts the login. An answer about missing permissions also proves a login."""
     # A broker accepts a credential only some time after it is written.
     ran = settled(lambda: as_client(address, login), lambda ran: "the login was refused" not in ran.err)
     assert ran.code == 0 or "ClusterAuthorizationFailed" in ran.err, ran

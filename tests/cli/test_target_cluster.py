@@ -140,7 +140,7 @@ def test_a_command_that_has_ended_names_no_further_cluster(house: InMemory, caps
 
 
 def typed(patch: pytest.MonkeyPatch, answer: str, *arguments: str) -> Ran:
-    """Runs a command with a terminal on which `answer` is typed."""
+    """Run a command with a terminal on which `answer` is typed."""
     patch.setattr(confirmation, "has_terminal", lambda: True)
     patch.setattr(sys, "stdin", io.StringIO(answer))
     return kquota_here(*arguments, "--cluster", "prod")

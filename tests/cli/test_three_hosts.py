@@ -89,7 +89,7 @@ class Team:
         return ran
 
     def killed(self, host: int, *command: str) -> None:
-        """Kills the command some time after its start, unless it has already ended."""
+        """Kill the command some time after its start, unless it has already ended."""
         process = started(*self.words(host, command))
         try:
             _, err = process.communicate(timeout=self.rng.uniform(*KILLED_AFTER))
@@ -151,7 +151,7 @@ class Team:
             self._forget(json.loads(ran.out)["fixed"])
 
     def foreign(self) -> None:
-        """Another tool writes a random value."""
+        """Write a random value as another tool."""
         if self.rng.random() < 0.6:
             setting = Setting.of_broker(BrokerId(self.rng.choice((1, 2, 3))), self.rng.choice(REPLICATION_RATES))
             self.rates[setting] = f"77{self.rng.randrange(10**6, 10**7)}"
@@ -165,7 +165,7 @@ class Team:
         self.trace.append(f"foreign: {setting} = {self.hand.value(setting)}")
 
     def _forget(self, fixed: Sequence[dict[str, str | None]]) -> None:
-        """Doctor removes leftovers of other tools, and reports that."""
+        """Forget the leftovers of other tools that doctor has removed and reported."""
         for one in fixed:
             setting = setting_of(one)
             if not setting.is_list:
@@ -176,7 +176,7 @@ class Team:
     # The checks at the end.
 
     def settle(self) -> None:
-        """Waits until no partition moves."""
+        """Wait until no partition moves."""
         names = self.partitions
         until(lambda: all(len(self.hand.replicas(name)) == 2 for name in names), "every move has ended", 180)
         self.hand.arrived({name: self.hand.replicas(name) for name in names})
@@ -186,7 +186,7 @@ class Team:
         return [run["run"] for run in json.loads(ran.out)["runs"]]
 
     def clean_up(self) -> None:
-        """Each host verifies, resumes and clears, until no run is open."""
+        """Let each host verify, resume and clear until no run is open."""
         for _ in range(_CYCLES):
             for host in range(3):
                 self.settle()

@@ -50,7 +50,7 @@ class Desk:
         return code, {one["rule"] for one in document["findings"]}
 
     def let_pass(self, hours: int) -> None:
-        """Ages everything that doctor remembers by this time."""
+        """Make everything that doctor remembers older by this time."""
         (path,) = self.folder.glob("*/leftovers.json")
         document = json.loads(path.read_text())
         assert document["leftovers"]
@@ -215,7 +215,7 @@ def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None
     assert desk.throttle("set", "--run", back["run"], "--throttle", "400kB/s").code == 0
 
     def flows() -> bool:
-        """True if this sample shows progress. Not every sample does, because a throttled fetch pauses after 1 MB."""
+        """Return True if a sample shows progress. Some samples do not, because a throttled fetch pauses after 1 MB."""
         _, shown = desk.told("show", "--sample", "3s", "--topic", topic)
         told = {one["broker"]: one for one in shown["brokers"]}
         assert told[3]["SumReplicaLag"] > 0

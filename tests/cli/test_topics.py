@@ -169,7 +169,9 @@ def test_a_wait_for_a_throttling_broker_is_reported(desk: Desk) -> None:
     errs: list[str] = []
 
     def told() -> bool:
-        """Returns the answer of a broker with the quota: one broker showed it, but another may answer."""
+        """Return the answer of a broker that has the quota. Another broker than the one that showed the quota may
+        answer.
+        """
         ran = desk.run("--list", "--topic", "no-such-topic")
         assert ran.code == 0
         errs.append(ran.err)

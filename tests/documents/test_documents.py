@@ -30,7 +30,7 @@ def steps_of(document: Path) -> list[Step]:
 
 
 def _told() -> Sequence[object]:
-    """The document, with the mark of the servers that it needs. A document without commands is skipped."""
+    """Return the document with the mark of the servers that it needs. Skip a document without commands."""
     told = []
     for document in DOCUMENTS:
         text = document.read_text()
@@ -60,7 +60,7 @@ def test_every_exception_is_still_shown() -> None:
 
 
 def unknown(text: str) -> str | None:
-    """The first word of a command line that is not a command or option of kquota."""
+    """Return the first word of a command line that is not a command or option of kquota."""
     found, words = tree(), text.split()[1:]
     while hasattr(found, "commands") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
         if words[0] not in found.commands:

@@ -101,7 +101,7 @@ def test_a_write_whose_session_was_lost_is_unknown_and_not_repeated(
 
 
 class LosingClient(MemoryClient):
-    """Its session ends with the first transaction."""
+    """A client whose session ends with the first transaction."""
 
     def __init__(self, cluster: TreeCluster, arrives: bool) -> None:
         super().__init__(cluster.tree)
@@ -166,7 +166,7 @@ def test_the_lock_of_a_later_holder_does_not_let_the_previous_one_write(
 
 
 class SlowClient(MemoryClient):
-    """Something else happens in ZooKeeper just before its first transaction, and just after it."""
+    """A client with another event in ZooKeeper just before its first transaction, and just after it."""
 
     def __init__(self, host: Host, before: Callable[[], object], after: Callable[[], object] = lambda: None) -> None:
         super().__init__(host.znodes._client.tree)

@@ -359,7 +359,7 @@ def test_a_move_that_starts_in_part_keeps_its_throttle_until_it_ends(world: Worl
 
 @contextlib.contextmanager
 def _full_disk() -> Iterator[None]:
-    """This process may not write a byte to any file."""
+    """Forbid this process to write any byte to a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:

@@ -121,7 +121,7 @@ def killed(stage: Stage, command: Command, fate: Fate) -> bool:
 
 
 def fates(tmp_path: Path, name: str, largest: int | None, death: Death) -> list[Stage]:
-    """A stage for each n, where the command died at step n."""
+    """Yield a stage for each n, in which the command died at step n."""
     before, command = COMMANDS[name]
     found: list[Stage] = []
     while True:

@@ -147,7 +147,7 @@ def zookeeper_stage(on_zookeeper: Sandbox, zookeeper_hand: OtherHand) -> Iterato
 
 
 class SeenByBrokers(RealStage):
-    """Waits until the brokers apply a change in ZooKeeper, each at its own time."""
+    """The configs over ZooKeeper, with a wait until the brokers apply a change, each at its own time."""
 
     def held(self, resource: Resource) -> Mapping[str, str]:
         (entries,) = self.configs.describe([resource]).values()

@@ -21,7 +21,7 @@ ALIVE = [BrokerId(n) for n in (1, 2, 3)]
 
 
 class Hiding(MemoryCluster):
-    """It hides the topic `secret`."""
+    """A cluster that hides the topic `secret`."""
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
         if topics is not None and "secret" in topics:
@@ -30,7 +30,7 @@ class Hiding(MemoryCluster):
 
 
 class WithoutThree(FakeLogDirs):
-    """Broker 3 does not answer."""
+    """Log dirs of a cluster in which broker 3 does not answer."""
 
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         if 3 in brokers:
@@ -46,7 +46,7 @@ def logs(topic: str, kind: type[FakeLogDirs] = FakeLogDirs) -> FakeLogDirs:
 
 @pytest.fixture
 def reading() -> Standing:
-    """Every broker reported its rates, and no topic is shown."""
+    """Return a reading in which every broker reported its rates, and no topic is shown."""
     return standing({})
 
 

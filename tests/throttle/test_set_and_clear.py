@@ -55,7 +55,7 @@ class Desk:
         return set_and_clear.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
 
     def die_of(self, setting: Setting, wish: WantedValues) -> None:
-        """The process dies after it writes this setting and before it reads it back."""
+        """Let the process die after it writes this setting and before it reads it back."""
         self.clock.sleep(1)
         change = self.cluster.change
 
@@ -299,7 +299,7 @@ def test_a_list_that_no_broker_can_describe_is_pending_and_the_controllers_do_no
 
 
 def net(changes: Iterable[Change]) -> dict[Setting, tuple[str | None, str | None]]:
-    """The value of each changed setting before the first change and after the last one."""
+    """Return the value of each changed setting before the first change and after the last one."""
     found: dict[Setting, tuple[str | None, str | None]] = {}
     for change in changes:
         found[change.setting] = found.get(change.setting, (change.before,))[0], change.after
@@ -341,7 +341,7 @@ def test_a_dry_run_foresees_the_net_effect_of_a_restore(
 
 
 class Meanwhile(MemoryCluster):
-    """Calls a function before the n-th read of values from now on."""
+    """A cluster that calls a function before the n-th read of values from now on."""
 
     due: int = 0
     what: Callable[[], None]
@@ -427,7 +427,7 @@ def test_a_list_deleted_between_two_throttles_stays_deleted(desk: Desk) -> None:
 
 
 class TakenOver(RecordedRuns):
-    """Another kquota takes over the lock just before the first write to the cluster."""
+    """Recorded runs whose lock another kquota takes over before the first write to the cluster."""
 
     refused = 0
 

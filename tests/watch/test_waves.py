@@ -45,7 +45,7 @@ def stage(tmp_path: Path) -> Watched:
 def run(
     stage: Watched, moves: list[PartitionMove], limits: MoveLimits, rate: ByteRate | None = RATE
 ) -> Iterator[tuple[float, WatchedMoveView]]:
-    """The readings of `move run` until the move has ended, with their times."""
+    """Return the readings of `move run` until the move has ended, with their times."""
     for number, (leader, _, size, writes) in enumerate(moves):
         stage.cluster.partition(name(number), (leader,), size, writes)
     plan = Plan(targets={name(number): brokers(move.leader, *move.to) for number, move in enumerate(moves)})

@@ -247,7 +247,7 @@ def test_protection_of_partitions_that_lose_in_sync_replicas(
 
 
 class AtOnce:
-    """A pool that runs everything at once, so that the time of the test passes only between readings."""
+    """A pool that runs each function at once, so that the time of the test passes only between readings."""
 
     def __init__(self, _: int) -> None: ...
 

@@ -36,7 +36,9 @@ ORDERS_0, ORDERS_1 = (TopicPartition("orders", number) for number in (0, 1))
 
 
 def metrics(file: Path) -> dict[str, float]:
-    """The values of a file, as Prometheus reads them. Each metric has a type, a help and the id of the cluster."""
+    """Return the values of a file, as Prometheus reads them. Check that each metric has a type, a help and the cluster
+    id.
+    """
     families = list(text_string_to_metric_families(file.read_text()))
     for family in families:
         assert (family.type, family.documentation) == ("gauge", GAUGES[family.name])

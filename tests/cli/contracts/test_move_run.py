@@ -31,7 +31,7 @@ pytestmark = pytest.mark.unit
 
 
 def ends_moves(house: InMemory, patch: pytest.MonkeyPatch, every: int = 1) -> None:
-    """Waits of two seconds in all end one running move."""
+    """Let one running move end whenever the waits add up to two seconds."""
     waits = 0
 
     def wait(seconds: float) -> None:
@@ -114,7 +114,7 @@ def test_a_failure_takes_precedence_over_a_throttle_that_is_not_restored(
     file, waits = plan(tmp_path, ELSEWHERE), house.clock.sleep
 
     def wait(seconds: float) -> None:
-        """A broker stops to accept settings while the moves run, and a partition elsewhere becomes unhealthy."""
+        """Make a broker refuse settings while the moves run, and a partition elsewhere unhealthy."""
         house.cluster.broken[Setting.of_broker(ONE, LEADER_RATE)] = Unreachable("broker 1 does not answer")
         if "undone" in command:
             house.elections.add(TopicPartition("refunds", 0), 1, 3, leader=None)

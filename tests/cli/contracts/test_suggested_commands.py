@@ -116,7 +116,7 @@ def test_only_one_place_words_a_command() -> None:
 
 
 def _text(node: ast.expr) -> str:
-    """The argument of `suggested`. Raises KeyError for a part that has no sample."""
+    """Return the argument of `suggested` as text. Raises KeyError for a part that has no sample."""
     match node:
         case ast.Constant():
             return str(node.value)
@@ -128,7 +128,7 @@ def _text(node: ast.expr) -> str:
 
 
 def literal() -> Iterator[str]:
-    """The arguments of the calls of `suggested`."""
+    """Return the arguments of the calls of `suggested`."""
     for path in sorted(CLI.rglob("*.py")):
         if path.relative_to(CLI).as_posix() in (*COMPOSED, "contract.py", "suggestion.py"):
             continue
@@ -144,7 +144,7 @@ def steps() -> Iterator[str]:
 
 
 def remedies() -> Iterator[str]:
-    """The remedies that `throttle doctor` prints."""
+    """Return the remedies that `throttle doctor` prints."""
     for remedy in Remedy:
         yield DO[remedy](
             Finding(
@@ -161,7 +161,7 @@ def remedies() -> Iterator[str]:
 
 
 def symptoms() -> Iterator[str]:
-    """The remedies that `move watch` prints, for a run, a plan, and a move without either."""
+    """Return the remedies that `move watch` prints for a run, for a plan, and for a move with neither."""
     named = [MoveNamed(run=run, plan=plan) for run, plan in (("1", None), (None, "FILE"), (None, None))]
     for _, symptom in CASES.values():
         yield from (shown(symptom, move).do for move in named)
@@ -169,7 +169,7 @@ def symptoms() -> Iterator[str]:
 
 
 def collected() -> list[str]:
-    """Every command, without its backticks."""
+    """Return every command, without its backticks."""
     texts = [*literal(), *steps(), *remedies(), *symptoms()]
     assert all("kquota" not in re.sub(r"`kquota [^`]+`", "", text) for text in texts)
     found = [command for text in texts for command in re.findall(r"`kquota ([^`]+)`", text)]
@@ -178,7 +178,7 @@ def collected() -> list[str]:
 
 
 def filled(command: str, folder: Path) -> list[str]:
-    """The command as an operator runs it who has put a value in place of each placeholder."""
+    """Return the command with a value in place of each placeholder, as an operator runs it."""
     (folder / "quotas.yaml").write_text("version: 1\nowns: [a]\n")
     file = str(folder / "plan.json")
     values = {**PLACEHOLDERS, "FILE.yaml": str(folder / "quotas.yaml"), "DIR": str(folder), "PLAN": file, "FILE": file}

@@ -61,7 +61,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.send_error(404)
 
     def log_message(self, *_: object) -> None:
-        """Prints nothing on the terminal."""
+        """Print nothing."""
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def then(*parts: bytes) -> Sends:
 
 
 def drop_by_drop(start: bytes, drop: bytes) -> Sends:
-    """Sends without end, and never pauses for as long as the time limit."""
+    """Send without end, and never pause for as long as the time limit."""
 
     def send(connected: socket.socket, over: threading.Event) -> None:
         connected.sendall(start)

@@ -58,7 +58,7 @@ class Site:
 
 
 class LosingClient(MemoryClient):
-    """Its connection is lost after the broker has deleted the topic of the record."""
+    """A client whose connection is lost after the broker has deleted the topic of the record."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site.tree)
