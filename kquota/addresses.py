@@ -7,7 +7,7 @@ import socket
 
 
 def is_host(text: str) -> bool:
-    """True if a socket accepts the text as the name or the address of a host. The host need not exist.
+    """Return True if a socket accepts the text as the name or the address of a host. The host need not exist.
 
     Check a host before you connect, because for text such as `.example.com`, a socket raises UnicodeError, not OSError.
 
@@ -22,7 +22,7 @@ def is_host(text: str) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """True if the text is a number from 1 to 65,535. Check a port before you connect, because
+    """Return True if the text is a number from 1 to 65,535. Check a port before you connect, because
     `socket.create_connection` uses a larger number modulo 65,536.
 
     >>> is_port("9092"), is_port("0"), is_port("65536"), is_port("\\u00b2")

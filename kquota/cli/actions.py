@@ -45,7 +45,7 @@ def rules(kind: type[Any]) -> Mapping[str, With]:
 
 
 def is_given(options: object, option: str) -> bool:
-    """True if the user gave the option. The default of the option must be None or False."""
+    """Return True if the user gave the option. The default of the option must be None or False."""
     value = getattr(options, option.replace("-", "_"))
     return value is not None and value is not False
 

@@ -84,7 +84,7 @@ def names(at: Where, cluster_id: str | None) -> None:
 
 
 def has_terminal() -> bool:
-    """True if there is a terminal for a confirmation."""
+    """Return True if there is a terminal for a confirmation."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -208,7 +208,7 @@ def _topic(found: Mapping[str, str]) -> str | None:
 
 
 def names_a_cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> bool:
-    """True if an option or an environment variable names a cluster."""
+    """Return True if an option or an environment variable names a cluster."""
     options = (connection.bootstrap_server, connection.zookeeper, connection.cluster)
     return any(options) or any(environment.get(variable(name)) for name in (*ADDRESSES, "cluster"))
 

@@ -149,7 +149,7 @@ def quieten(quiet: bool) -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """True if the operator gave --quiet."""
+    """Return True if the operator gave --quiet."""
     return _quiet[0]
 
 
@@ -167,7 +167,7 @@ _lost: list[bool] = [False]
 
 
 def is_output_lost() -> bool:
-    """True if stdout could not be stored although the command has done its work. The process then exits with 1."""
+    """Return True if the command has done its work, but stdout could not be stored. The process then exits with 1."""
     return _lost[0]
 
 

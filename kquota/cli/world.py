@@ -117,7 +117,7 @@ def brokers(at: Where) -> str:
 
 
 def only_controllers(at: Where) -> bool:
-    """True if --bootstrap-controller replaces the brokers."""
+    """Return True if --bootstrap-controller replaces the brokers."""
     return at.controllers is not None and at.bootstrap is None
 
 

@@ -110,8 +110,8 @@ class Capacity:
     release: tuple[int, ...] | None = None
 
     def ignores(self, key: str) -> bool:
-        """True if the brokers run a known release without this quota key. They may store the quota, but never enforce
-        it.
+        """Return True if the brokers run a known release without this quota key. They may store the quota, but never
+        enforce it.
         """
         return self.release is not None and self.release < QUOTA_KEYS[key].since
 

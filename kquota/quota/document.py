@@ -64,11 +64,11 @@ class Scope:
         object.__setattr__(self, "_defaults", frozenset(defaults))
 
     def owns(self, entity: Entity) -> bool:
-        """True if the entity's principal is in the scope: its user if it has one, otherwise its client-id or IP."""
+        """Return True if the entity's principal is in the scope: its user, or without a user its client-id or IP."""
         return self._has(*next(entity.parts()))
 
     def touches(self, entity: Entity) -> bool:
-        """True if any part of the entity is in the scope.
+        """Return True if any part of the entity is in the scope.
 
         This is wider than `owns`, because protection of a user or a client-id must cover every quota that names it.
         """

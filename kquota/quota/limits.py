@@ -71,7 +71,7 @@ class QuotaChange:
         must_change(self.add, self.delete)
 
     def seen(self, after: Limits) -> bool:
-        """True if `after` shows this change. Other keys are ignored."""
+        """Return True if `after` shows this change. Other keys are ignored."""
         return all(after.get(key) == value for key, value in self.add.items()) and not set(self.delete) & set(after)
 
 
@@ -104,11 +104,11 @@ class Replacement:
         )
 
     def stands(self, now: Limits) -> bool:
-        """True if `now` is still equal to `before`. NaN, which brokers accept, counts as equal to itself."""
+        """Return True if `now` is still equal to `before`. NaN, which brokers accept, counts as equal to itself."""
         return _spelt(now) == _spelt(self.before)
 
     def seen(self, now: Limits) -> bool:
-        """True if `now` is equal to `after`."""
+        """Return True if `now` is equal to `after`."""
         return _spelt(now) == _spelt(self.after)
 
 

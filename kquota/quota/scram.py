@@ -90,8 +90,8 @@ class ScramChange:
     delete: tuple[str, ...] = ()
 
     def seen(self, found: Mapping[str, int | None]) -> bool:
-        """True if `found` shows this change. `found` has the iterations of the user's credentials by mechanism. Unknown
-        iterations (None) match any number.
+        """Return True if `found` shows this change. `found` has the iterations of the user's credentials by mechanism.
+        Unknown iterations (None) match any number.
         """
         return not set(self.delete) & found.keys() and all(
             keys.mechanism in found and found[keys.mechanism] in (None, keys.iterations) for keys in self.add

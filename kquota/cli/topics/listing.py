@@ -214,7 +214,7 @@ def _with_partitions_in_reports(
 
 
 def _in_report(p: Partition, least: int | None, options: TopicsOptions) -> bool:
-    """True if the partition is in at least one requested report, as in Kafka's tool.
+    """Return True if the partition is in at least one requested report, as in Kafka's tool.
 
     `least` is `min.insync.replicas`, or None if it is unknown.
     """

@@ -68,7 +68,9 @@ class GivenInputs:
         return rates | dict(self.by_hand)
 
     def covers(self, holding: Collection[BrokerId]) -> bool:
-        """True if kquota need not measure rates, because a history or a rate for each broker in `holding` is given."""
+        """Return True if kquota need not measure rates, because a history or a rate for each broker in `holding` is
+        given.
+        """
         return bool(self.history) or self.bytes_in().keys() >= set(holding)
 
 
@@ -162,8 +164,8 @@ def _is_file(text: str) -> bool:
 
 
 def is_live(asked: GivenInputs, connection: Connection) -> bool:
-    """True if the sizes come from a live cluster: an option names one, or no other source of sizes is given and an
-    environment variable names one.
+    """Return True if the sizes come from a live cluster: an option names one, or no other source of sizes is given and
+    an environment variable names one.
     """
     stored = bool(asked.log_dirs or asked.history)
     return names_a_cluster(connection, {}) if stored else names_a_cluster(connection)
@@ -328,8 +330,8 @@ def must_be_alive(wanted: Collection[int], brokers: Collection[int]) -> None:
 
 
 def _skip_remote(settings: Collection[Mapping[str, str | None]]) -> bool:
-    """True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks (KIP-1023). If
-    this is the case only on some brokers, also print a note.
+    """Return True if, on every broker, new replicas of tiered topics copy only data that remote storage lacks
+    (KIP-1023). If this is the case only on some brokers, also print a note.
     """
     skipping = sum(one.get(SKIPS_TIERED) == "true" for one in settings)
     if 0 < skipping < len(settings):

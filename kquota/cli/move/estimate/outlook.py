@@ -196,7 +196,9 @@ def _left(room: Room, left: float) -> str:
 
 
 def may_fit(room: Room) -> bool:
-    """True if the copies fit with one volume for each log dir, but not if log dirs of equal size share a volume."""
+    """Return True if the copies fit with one volume for each log dir, but not if log dirs of equal size share a
+    volume.
+    """
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 

@@ -310,8 +310,8 @@ def listed(run: Run) -> RunSummary:
 
 
 def _end_seen(run: Run) -> bool:
-    """True if the run ended soon after its last reading with bytes left. Without a reading with bytes left, the start
-    of the run counts instead. Unknown bytes also count as left. False for an open run and for an undone run.
+    """Return True if the run ended soon after its last reading with bytes left. Without a reading with bytes left, the
+    start of the run counts instead. Unknown bytes also count as left. False for an open run and for an undone run.
     """
     if run.finished is None or run.aborting:
         return False
