@@ -41,6 +41,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     " --add-config 'interval.ms=60000,match=[client_id=billing]' --client-metrics slow": _KRAFT,
     "kquota configs --bootstrap-server localhost:9092 --alter --add-config root=INFO --broker-logger 1": _KRAFT,
     "kquota sandbox up": _SANDBOX,
+    "kquota move status": "the sandbox before it is not started",
     "kquota sandbox up old --kafka 2.8.2": _SANDBOX,
 }
 """Maps a command of a document, without its comment, to the reason."""
