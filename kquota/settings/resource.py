@@ -60,6 +60,11 @@ class Resource:
         return ENTITIES[self.kind].of_broker and self.name is not DEFAULT
 
     @property
+    def broker(self) -> BrokerId | Default:
+        """The broker of a resource that belongs to one broker, or `DEFAULT` for the broker default."""
+        return self.name if isinstance(self.name, Default) else BrokerId(int(self.name))
+
+    @property
     def order(self) -> tuple[str, bool, int, str]:
         """The sort key for display: by kind, then brokers by id and other resources by name. The default is last."""
         return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
@@ -88,9 +93,11 @@ class Setting:
         return cls(Resource(kind=TOPICS, name=topic), key)
 
     @classmethod
-    def of_broker(cls, broker: BrokerId, key: str) -> Setting:
-        """Return the dynamic config `key` of one broker. Raises Invalid for an id that no broker can have."""
-        return cls(Resource(kind=BROKERS, name=str(broker)), key)
+    def of_broker(cls, broker: BrokerId | Default, key: str) -> Setting:
+        """Return the dynamic config `key` of one broker, or of all brokers (`DEFAULT`). Raises Invalid for an id that
+        no broker can have.
+        """
+        return cls(Resource(kind=BROKERS, name=broker if isinstance(broker, Default) else str(broker)), key)
 
     @property
     def kind(self) -> Literal["broker", "topic"]:

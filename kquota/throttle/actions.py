@@ -15,7 +15,7 @@ from kquota.settings.rates import StoredRate, stored_rates
 from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import topics
-from kquota.terms import BrokerId, Default
+from kquota.terms import Default
 from kquota.throttle.doctor import Sightings, changes, removable, seen
 from kquota.throttle.port import Ports
 from kquota.throttle.standing import SIDES, BrokerOrDefault, Standing
@@ -41,7 +41,7 @@ def read(ports: Ports) -> Standing:
     limits: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {}
     misplaced: dict[BrokerOrDefault, tuple[str, ...]] = {}
     for resource, entries in described.items():
-        where: BrokerOrDefault = resource.name if isinstance(resource.name, Default) else BrokerId(int(resource.name))
+        where = resource.broker
         held = stored_rates(entries, release)
         if held or not isinstance(where, Default):
             limits[where] = held

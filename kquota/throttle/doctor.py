@@ -56,6 +56,7 @@ RULES: Final[tuple[DoctorRule, ...]] = (
     doctor_lists.stale,
     doctor_lists.caught_up,
     doctor_lists.without_move,
+    doctor_lists.empty,
     doctor_lists.on_brokers,
     doctor_rates.differ_between_brokers,
     doctor_rates.differ_between_sides,

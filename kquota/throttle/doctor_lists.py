@@ -12,8 +12,8 @@ from typing import Final
 from kquota.list_text import few, named_brokers
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import parts, replica
-from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
-from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing
+from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
+from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing, place
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6
@@ -84,6 +84,23 @@ def without_move(standing: Standing) -> Iterator[Finding]:
     )
 
 
+def empty(standing: Standing) -> Iterator[Finding]:
+    """Report lists that are set but have no entries, for example after a kill between the two writes that unset a list.
+    Lists that a run holds are ignored.
+    """
+    for setting, text in standing.lists.items():
+        if not parts(text) and not any(setting in run.held for run in standing.runs):
+            yield Finding(
+                rule="list-empty",
+                where=str(setting),
+                what="is set, but has no entries",
+                effect="limits nothing",
+                remedy=Remedy.REMOVE,
+                values={setting: (text,)},
+                fixable=True,
+            )
+
+
 def wildcard(standing: Standing) -> Iterator[Finding]:
     """Report `*` on topics without a moving partition."""
     moving = {name.topic for name in standing.snapshot.running}
@@ -105,7 +122,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
     for where, keys in standing.misplaced.items():
         yield Finding(
             rule="list-on-broker",
-            where="default broker" if where is DEFAULT else f"broker {where}",
+            where=place(where),
             what=f"has {', '.join(keys)}",
             effect="brokers ignore this, because they read throttled replica lists only from topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,

@@ -27,6 +27,7 @@ from kquota.stores.zookeeper.topics import SUBMITTED
 from kquota.terms import (
     DEFAULT,
     DYNAMIC_BROKER,
+    DYNAMIC_DEFAULT_BROKER,
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     REPLICATION_RATES,
@@ -286,11 +287,12 @@ class Stage:
             self._not_too_early(who, change)
         if doing != "doctor":
             return
-        gone = [change.before] if not change.setting.is_list else list(entries(change.before))
+        gone = (change.setting.is_list and entries(change.before)) or (change.before,)
         kept = entries(change.after) if change.setting.is_list else (change.after,)
         for value in (value for value in gone if value not in kept):
             for run in self.open_runs():
-                if change.setting in run.taken and value in run.taken[change.setting].ours:
+                ours = run.taken[change.setting].ours if change.setting in run.taken else ()
+                if value in ours or (not value and ours):  # not value: an empty list
                     raise Violation(f"doctor took {value!r} of {change.setting}, which run {run.id} holds")
             self.letters.pop(change.setting, None)
             if change.setting.is_list:
@@ -635,7 +637,7 @@ class ClusterConfigs:
         return (*own, Resource(kind=BROKERS, name=DEFAULT))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        return {one: tuple(self._entries(str(one.name))) for one in resources if one.kind == BROKERS}
+        return {one: tuple(self._entries(one)) for one in resources if one.kind == BROKERS}
 
     def alter(self, changes: object) -> None:
         raise NotImplementedError
@@ -643,15 +645,16 @@ class ClusterConfigs:
     def release(self) -> tuple[int, ...]:
         return (4, 1)
 
-    def _entries(self, broker: str) -> list[Entry]:
-        own = {s.key: v for s, v in sorted(self._cluster.configs.items()) if (s.kind, s.name) == ("broker", broker)}
+    def _entries(self, broker: Resource) -> list[Entry]:
+        own = {s.key: v for s, v in sorted(self._cluster.configs.items()) if s.resource == broker}
+        source = DYNAMIC_DEFAULT_BROKER if broker.name is DEFAULT else DYNAMIC_BROKER
         return [
             Entry(
                 key=key,
                 value=value,
-                source=DYNAMIC_BROKER,
+                source=source,
                 dynamic=True,
-                synonyms=(Synonym(source=DYNAMIC_BROKER, key=key, value=value),),
+                synonyms=(Synonym(source=source, key=key, value=value),),
             )
             for key, value in own.items()
         ]

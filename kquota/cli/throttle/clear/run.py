@@ -186,7 +186,8 @@ def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:
 
 def _every(standing: Standing) -> tuple[Change, ...]:
     now = standing.values
-    every = (Change(setting=setting, before=now[setting], after=None) for setting in sorted(now, key=order))
+    wanted = (setting for setting in sorted(now, key=order) if setting.resource.name is not DEFAULT)
+    every = (Change(setting=setting, before=now[setting], after=None) for setting in wanted)
     lists, rates = change.lists_first(every)
     return (*lists, *rates)
 
