@@ -25,7 +25,7 @@ class Altered:
 
 def describe_all(
     configs: Configs, kind: ResourceKind
-) -> tuple[Mapping[Resource, tuple[Entry, ...]], tuple[Unreachable, ...]]:
+) -> tuple[Mapping[Resource, tuple[Entry, ...]], Mapping[Resource, Unreachable]]:
     """Return the entries of every resource that `Configs.configured` lists, in order, and the errors of brokers that
     did not answer.
 
@@ -35,21 +35,22 @@ def describe_all(
     """
     wanted = configs.configured(kind)
     try:
-        return configs.describe(wanted), ()
+        return configs.describe(wanted), {}
     except Unreachable as error:
         if kind != BROKERS:
             raise
-        lost = [error]
+        first = error
     found: dict[Resource, tuple[Entry, ...]] = {}
+    lost: dict[Resource, Unreachable] = {}
     for resource in wanted:
         try:
             found |= configs.describe([resource])
         except Unreachable as error:
-            lost.append(error)
+            lost[resource] = error
     if not found:
         # Raise the first error, because the later calls raise no error for a broker that is no longer alive.
-        raise lost[0]
-    return found, tuple(lost[1:])
+        raise first
+    return found, lost
 
 
 def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:

@@ -149,7 +149,7 @@ class ConfigsContract:
         found, lost = actions.describe_all(stage.configs, BROKERS)
         assert list(found)[-1] == DEFAULT_BROKER
         assert broker(2) in found
-        assert lost == ()
+        assert lost == {}
         for topics in (stage.configs.resources(TOPICS), stage.configs.configured(TOPICS)):
             assert topic in topics
             assert [t.name for t in topics] == sorted(str(t.name) for t in topics)

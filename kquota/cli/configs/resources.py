@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from kquota.cli import clock, world
 from kquota.cli.configs.answer import (
@@ -14,11 +14,12 @@ from kquota.cli.configs.answer import (
     shown_value,
     unwritten,
 )
-from kquota.cli.contract import DONE, FAILED, say
+from kquota.cli.contract import DONE, FAILED, say, without_retry
 from kquota.cli.rates import warn_if_low
 from kquota.cli.suggestion import suggested
 from kquota.entity_types import CLIENT_METRICS, GROUPS
 from kquota.errors import Invalid, KquotaError, Refused
+from kquota.list_text import named_brokers
 from kquota.measure import rate_in_full
 from kquota.settings import actions, ignored, rates, zookeeper_values
 from kquota.settings.actions import Altered
@@ -33,7 +34,7 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     """Return the dynamic configs of one resource, or of every resource of the kind if `name` is None.
 
     `everything` adds static and default configs. If `name` is None and some brokers do not answer, the answer has their
-    errors, exit code 1, and the configs of the other brokers.
+    errors, exit code 1, and the configs of the other brokers. A note names the brokers that are not alive.
 
     Raises Refused for a kind of resource that the brokers are too old for, and for a broker whose configs the
     controllers cannot show. With `everything`, also raises Refused for a missing topic and a dead broker. Raises
@@ -41,10 +42,12 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
-    lost: Sequence[KquotaError] = ()
+    lost: Mapping[Resource, KquotaError] = {}
+    asked = set() if resource is None else {resource}
     with world.configs(at) as configs:
         actions.must_exist(kind, _release_of_brokers(at, configs))
         if resource is None:
+            asked = _registered(at, configs) if kind == BROKERS and at.zookeeper is None else asked
             found, lost = actions.describe_all(configs, kind)
         elif everything and not _is_unread(at, resource):
             found = {resource: actions.entries(configs, resource)}
@@ -57,6 +60,9 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         )
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
+    missing: set[Resource] = set()
+    if kind == BROKERS and at.zookeeper is None:
+        missing = {one for one in asked if one.of_broker and one not in found and one not in lost}
     if resource is not None and at.zookeeper is not None:
         # Kafka 2.8's tool shows a resource that was requested by name even if the resource does not exist.
         shown.setdefault(resource, [])
@@ -66,17 +72,36 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         everything=everything,
         over_zookeeper=at.zookeeper is not None,
         data_notes=() if absent is None else (absence(absent),),
-        closing_notes=(*_unknown_configs(absent, at), *(f"error: {error}" for error in lost)),
+        closing_notes=(
+            *_not_alive(missing),
+            *(f"error: {error}" for error in lost.values()),
+        ),
         code=FAILED if lost else DONE,
     )
 
 
-def _unknown_configs(absent: Resource | None, at: world.Where) -> Iterator[str]:
-    """Yield a note for a broker that is not alive, because Kafka's sentence denies configs that the broker may have."""
-    if absent is not None and absent.kind == BROKERS and absent.of_broker and at.zookeeper is None:
+def _registered(at: world.Where, configs: Configs) -> set[Resource]:
+    """Return the live brokers, and the dead brokers that the cluster lists. If the dead brokers are unknown, warn."""
+    listed = {*configs.resources(BROKERS)}
+    if world.only_controllers(at):
+        return listed
+    try:
+        return listed | {Resource(kind=BROKERS, name=str(broker)) for broker in world.dead_brokers(at)}
+    except KquotaError as error:
+        say(f"warning: it is unknown which brokers are dead: {without_retry(error)}. Run the same command again")
+        return listed
+
+
+def _not_alive(missing: Collection[Resource]) -> Iterator[str]:
+    """Yield a note about brokers that are not alive, because Kafka's answer leaves out or denies configs that they may
+    have.
+    """
+    if missing:
+        are, its, them = ("is", "its", "broker") if len(missing) == 1 else ("are", "their", "brokers")
+        dead = named_brokers([int(str(one.name)) for one in missing])
         yield (
-            f"note: broker {absent.name} is not alive, so its configs are unknown. Start the broker and run the "
-            "command again. On a cluster with ZooKeeper, you can also use --zookeeper"
+            f"note: {dead} {are} not alive, so {its} configs are unknown. Start the {them} and run the command again. "
+            "On a cluster with ZooKeeper, you can also use --zookeeper"
         )
 
 

@@ -125,8 +125,8 @@ def every_throttle(configs: Configs) -> Throttles:
     found: dict[Resource, Mapping[str, str]] = {}
     for kind in THROTTLE_KEYS:
         described, lost = actions.describe_all(configs, kind)
-        if lost:
-            raise lost[0]
+        for error in lost.values():
+            raise error
         for resource, entries in described.items():
             if held := _held(resource, entries):
                 found[resource] = held

@@ -119,10 +119,17 @@ class InMemory:
         }
         for name, opener in openers.items():
             patch.setattr(move_stores if name in _OF_MOVES else world, name, _naming(opener))
+        patch.setattr(world, "dead_brokers", self._dead_brokers)
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _fenced(self) -> frozenset[BrokerId] | KquotaError:
         return self.fenced if isinstance(self.fenced, KquotaError) else frozenset(self.fenced)
+
+    def _dead_brokers(self, _at: world.Where) -> frozenset[BrokerId]:
+        found = self._fenced()
+        if isinstance(found, KquotaError):
+            raise found
+        return found
 
     def _runs(self) -> RecordedRuns:
         alone = Unshared(

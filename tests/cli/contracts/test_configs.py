@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from kquota.cli import clock
+from kquota.errors import Refused, Retry, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource
 from kquota.terms import (
     DEFAULT,
     FOLLOWER_RATE,
     LEADER_RATE,
+    BrokerId,
 )
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ZOOKEEPER, quotas
@@ -138,3 +140,43 @@ def test_a_change_that_no_broker_shows_is_reported_as_unknown(house: InMemory, m
         "accepted, but the cluster does not show it yet. "
         f"Check with `kquota configs {BROKER} --describe --topic orders`\n"
     )
+
+
+class Dying(FakeConfigs):
+    """Broker 2 does not answer, and broker 3 dies before it is described again alone."""
+
+    def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
+        names = {one.name for one in resources}
+        if len(names) > 1 or "2" in names:
+            raise Unreachable("broker 2: no answer")
+        return {} if "3" in names else super().describe(resources)
+
+
+def test_brokers_with_unknown_configs_are_named(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(house, "configs", Dying(brokers=[1, 2, 3], release=(4, 1)))
+    house.stand_in(monkeypatch)
+    house.fenced = [BrokerId(7), BrokerId(8)]
+    ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers")
+    assert (ran.code, ran.out.count("configs for")) == (1, 2), ran
+    assert ran.err == (
+        "kquota: note: brokers 3,7,8 are not alive, so their configs are unknown. Start the brokers and run the "
+        "command again. On a cluster with ZooKeeper, you can also use --zookeeper\n"
+        "kquota: error: broker 2: no answer\n"
+    )
+
+
+def test_a_broker_that_is_not_alive_is_no_error(house: InMemory) -> None:
+    """As for a broker that is requested by name, stdout and the exit code are Kafka's."""
+    house.fenced = [BrokerId(7)]
+    ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers")
+    assert (ran.code, ran.err.count("note: broker 7 is not alive, so its configs are unknown. Start the broker")) == (
+        0,
+        1,
+    )
+
+
+def test_unknown_dead_brokers_are_named(house: InMemory) -> None:
+    house.fenced = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))
+    ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers")
+    why = "fenced brokers: the broker answered Unknown (-1). Run the same command again"
+    assert (ran.code, ran.err) == (0, f"kquota: warning: it is unknown which brokers are dead: {why}\n")
