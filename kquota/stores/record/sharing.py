@@ -132,13 +132,14 @@ class Sharing:
         writes. Raises Refused if the topic no longer exists, if a run in ZooKeeper is open or unreadable, or if another
         kquota has just written the marker. Also raises the errors of `topic_log.find`. If the plan creates the topic,
         raises the errors of `topic_setup.create`, and Incomplete for any error after the creation. Raises Refused,
-        before it creates the topic, if the journals of this host cannot be read or locked.
+        before it creates the topic, if the journals of this host cannot be read or locked, or the journal of an open
+        run cannot be written.
         """
         if wanted.setup is None:
             return self._use(wanted)
         # Other hosts use the topic as soon as it exists, so create it only if this host can add its own runs.
         with self.files.hold("record share"):
-            self.files.every()
+            self.files.must_be_writable()
             topic_setup.create(self.wire, self.topic)
         try:
             return self._use(wanted)

@@ -112,6 +112,16 @@ class RunFiles:
                 found[kept.run.id] = kept
         return found
 
+    def must_be_writable(self) -> None:
+        """Raise Refused if the journal of an open run cannot be written. Also raises the errors of `every`."""
+        for kept in self.every().values():
+            if kept.run.finished is None:
+                path = self._path(kept.run.id)
+                try:
+                    os.close(os.open(path, os.O_RDWR | os.O_NOFOLLOW))
+                except OSError as error:
+                    raise _unusable(path, "written", error) from error
+
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of a run, or the whole run if it has no journal on this host. Creates the folder if it is
         missing. Returns the stamped run.

@@ -154,6 +154,28 @@ def test_share_creates_no_topic_if_this_host_cannot_add_its_runs(
     assert created == []
 
 
+def test_share_creates_no_topic_if_the_journal_of_an_open_run_can_only_be_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """kquota reads a journal that is a link, but does not write to it. An ended run is not written."""
+    files, sharing = site.files("one"), site.sharing("one")
+    wanted = SharingPlan(setup=Creation(topic=NAME, partitions=1, replication_factor=1), marker=False)
+    created = []
+    monkeypatch.setattr(topic_setup, "create", lambda _, topic: created.append(topic))
+    files.write(RUN, None, 1)
+    journal = Path(files.place(RUN)).rename(tmp_path / "elsewhere")
+    Path(files.place(RUN)).symlink_to(journal)
+    with pytest.raises(Refused, match=f"{RUN.id}.journal: cannot be written"):
+        sharing.share(wanted)
+    assert created == []
+    journal.rename(files.place(RUN))
+    files.write(replace(RUN, finished=RUN.begun), None, 2)
+    Path(files.place(RUN)).rename(journal)
+    Path(files.place(RUN)).symlink_to(journal)
+    sharing.share(wanted)
+    assert created == [NAME]
+
+
 def test_share_writes_no_marker_while_another_command_writes(site: Site) -> None:
     other = RecordedRuns(site.files("one"), site.record("one"))
     with other.hold("move run"), pytest.raises(Busy, match="holds the lock of this cluster"):
