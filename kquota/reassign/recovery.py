@@ -6,10 +6,12 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from kquota.errors import Refused
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses, verdict
+from kquota.reassign.restoring import may_stay_set
 from kquota.reassign.run import Run
 from kquota.reassign.verification import Verification, verify
 
@@ -70,6 +72,9 @@ def recover(
     An abort cancels the moves that are still running. It copies the replicas of ended moves back, at the rate of the
     run. Raises the errors of `carry_out` and `verify`.
     """
-    runs.update(run)
+    try:
+        runs.update(run)
+    except Refused as error:
+        raise may_stay_set(error, [run]) from error
     execution = carry_out(prepared, report, dirs, hold_back=hold_back)
     return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal, dirs))

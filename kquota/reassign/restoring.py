@@ -11,15 +11,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kquota.errors import NextStep, Refused
 from kquota.reassign.moves import Move, Replicas, list_entries
 from kquota.reassign.run import Run, Taken
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, merge, replica, without
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, THROTTLE_LISTS, BrokerId, TopicPartition
+
+
+def may_stay_set(error: Refused, runs: Iterable[Run]) -> Refused:
+    """Return the error of a command that could not restore these open runs, and name those that hold a throttle."""
+    held = [run.id for run in runs if run.held]
+    if not held:
+        return error
+    may = f"The throttle of run {held[0]} may still be set"
+    if len(held) > 1:
+        may = f"The throttles of these runs may still be set: {', '.join(held)}"
+    then = "). After you have solved the problem, run the same command again"
+    return Refused(error, f". {may} (", NextStep.SHOW_THROTTLES, then)
 
 
 def take(

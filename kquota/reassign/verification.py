@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, Refused
 from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
-from kquota.reassign.restoring import held_by, part_of, unrecorded_removals, without_topics
+from kquota.reassign.restoring import held_by, may_stay_set, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import (
     Unread,
@@ -123,7 +123,10 @@ def verify(
         of_goal = state
         if plan.targets != run.goal.targets:  # the run is being undone
             of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
-        done = _restored(world, run, seen, of_goal, state)
+        try:
+            done = _restored(world, run, seen, of_goal, state)
+        except Refused as error:
+            raise may_stay_set(error, [run]) from error
     if clear_all:
         done = _cleared(world, plan, fenced, done, unfinished)
     reported = _reported(world, plan, seen, done, runs.unfinished())

@@ -406,6 +406,28 @@ def test_one_line_says_what_is_set_if_the_record_cannot_be_written_after_a_submi
     assert (world.verify().verdict, world.cluster.configs, world.open_runs()) == (Progress.DONE, {}, 0)
 
 
+@pytest.mark.parametrize("work", ["verify", "move abort"])
+def test_a_run_that_cannot_be_recorded_is_named_with_its_throttle(world: World, work: str) -> None:
+    world.execute()
+    (run,) = world.runs.unfinished()
+    if work == "verify":
+        world.cluster.finish(T0)
+    before = dict(world.cluster.configs)
+    prepared = prepare_again(world.cluster, world.runs, world.clock, backwards(run))
+    with _full_disk(), pytest.raises(Refused, match=r"\.journal: cannot be written") as raised:
+        if work == "verify":
+            world.verify()
+        else:
+            recover(world.cluster, world.runs, world.clock, backwards(run), prepared, print)
+    assert str(raised.value).endswith(
+        f". The throttle of run {run.id} may still be set (showing the throttles). After you have solved the problem, "
+        "run the same command again"
+    )
+    assert work == "verify" or world.cluster.configs == before
+    world.cluster.finish(T0)
+    assert (world.verify().verdict, world.cluster.configs, world.open_runs()) == (Progress.DONE, {}, 0)
+
+
 def test_a_lost_answer_is_settled_by_a_read(world: World) -> None:
     world.cluster.lose_answer = True
     assert world.execute().started == (T0,)

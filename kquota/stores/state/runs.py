@@ -20,6 +20,7 @@ from typing import Final
 
 from kquota import bounded, durable
 from kquota.errors import AGAIN_LATER, Busy, Invalid, KquotaError, Parameter, Refused
+from kquota.reassign.restoring import may_stay_set
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
 from kquota.stores.state.journal import Kept
@@ -59,7 +60,7 @@ class RunFiles:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise _unusable(path, "written", error) from error
+            raise self._not_held(_unusable(path, "written", error)) from error
         with os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,12 +74,19 @@ class RunFiles:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
             except OSError as error:
-                raise _unusable(path, "written", error) from error
+                raise self._not_held(_unusable(path, "written", error)) from error
             try:
                 yield
             finally:
                 with suppress(OSError):
                     os.ftruncate(descriptor, 0)
+
+    def _not_held(self, error: Refused) -> Refused:
+        """Return the error, and name the open runs whose throttles may stay set, because a command could not begin."""
+        with suppress(Refused):
+            every = self.every(unread={}).values()
+            return may_stay_set(error, [kept.run for kept in every if kept.run.finished is None])
+        return error
 
     def writer(self) -> Holder | None:
         """Return the process that holds the lock, or None if no process of this machine is known to hold the lock.
@@ -272,7 +280,7 @@ def _holder(text: str) -> Holder:
         return holder_of({})
 
 
-def _unusable(path: Path, verb: str, error: OSError) -> KquotaError:
+def _unusable(path: Path, verb: str, error: OSError) -> Refused:
     why = error.strerror or str(error)
     step = "Check its permissions and the disk, because kquota cannot continue without its journals"
     return Refused(f"{path}: cannot be {verb} ({why}). {step}")

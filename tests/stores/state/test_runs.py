@@ -346,7 +346,33 @@ def test_a_full_disk_is_reported_with_the_folder_before_any_start(tmp_path: Path
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
-        with pytest.raises(Refused, match=r"c/lock: cannot be written \("), files.hold("execute"):
+        with (
+            pytest.raises(Refused, match=r"c/lock: cannot be written \(.* without its journals$"),
+            files.hold("execute"),
+        ):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_full_disk_is_reported_with_the_runs_whose_throttles_stay_set(tmp_path: Path, unreadable: bool) -> None:
+    files = alone(tmp_path, "c")
+    ids = [f"{run().id}{number}" for number in range(4)]
+    for each in ids:
+        files.begin(replace(run(), id=each))
+    files.update(replace(run(), id=ids[2], finished=TIME))
+    files.update(replace(run(ours=()), id=ids[3]))
+    if unreadable:
+        Path(files.place(replace(run(), id=ids[3]))).write_text("junk")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(Refused) as raised, files.hold("execute"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(raised.value).endswith(
+        f"without its journals. The throttles of these runs may still be set: {ids[0]}, {ids[1]} (showing the "
+        "throttles). After you have solved the problem, run the same command again"
+    )
