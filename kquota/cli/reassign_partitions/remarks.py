@@ -266,13 +266,19 @@ def _of_others(found: Verification) -> Iterator[str]:
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves. Then raise KeyboardInterrupt again."""
+def resumable(moving: Path | None = None) -> Iterator[None]:
+    """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves. Then raise KeyboardInterrupt again.
+
+    `moving` is the file of a plan whose moves are submitted, so that the message also names the command that ends them.
+    """
     try:
         yield
     except KeyboardInterrupt:
+        then = ""
+        if moving is not None:
+            then = f". The moves continue. {_verify(moving)} until it exits with 0: it then ends the run"
         say(
             f"stopped. Recorded runs stay open: {suggested('move status')} shows them, {suggested('move resume')} "
-            f"continues them, and {suggested('move abort --run RUN')} undoes one of them"
+            f"continues them, and {suggested('move abort --run RUN')} undoes one of them{then}"
         )
         raise

@@ -30,7 +30,7 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     yield started
     if options.dry_run or started.code != DONE:
         return
-    with remarks.resumable(), move_stores.watching(at, options.state_dir) as (ports, _):
+    with remarks.resumable(file), move_stores.watching(at, options.state_dir) as (ports, _):
         watch = MoveWatch(ports, plan=plan)
         yield from readings(
             watch.look, ports.clock, _INTERVAL, options.output, plan=readable_again(file), restores=True

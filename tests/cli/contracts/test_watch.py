@@ -19,6 +19,7 @@ from kquota.watch.view import WatchedBroker, WatchedMoveView
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
+from tests.cli.run import kquota_here
 from tests.reassign.fake import Ticks
 from tests.watch.fake import CopyingCluster
 from tests.watch.stage import MB, brokers, name
@@ -68,6 +69,29 @@ def test_execute_and_wait(copying: CopyingCluster, session: Transcript, tmp_path
         copying.partition(name(1), (1, 2), 60 * MB)
     reassign(session, file, "--verify --wait", ["text"])
     session.must_be("contract-wait")
+
+
+def test_execute_and_wait_interrupted_names_the_command_that_ends_the_run(
+    house: InMemory, copying: CopyingCluster, tmp_path: Path
+) -> None:
+    def interrupted(seconds: float) -> None:
+        if any(now.moving for now in copying.partitions.values()) and copying.configs:
+            raise KeyboardInterrupt
+        copying.pass_seconds(seconds)
+
+    house.clock = Ticks(interrupted)
+    plan_file = f"--reassignment-json-file {drain(tmp_path)}"
+    ran = kquota_here(*f"reassign-partitions {BROKER} {plan_file} --execute --wait --throttle 4MB/s --force".split())
+    verify = f"reassign-partitions {BROKER} --verify {plan_file}"
+    assert ran.code == 130
+    then = (
+        f" undoes one of them. The moves continue. Run `kquota {verify}` until it exits with 0: it then ends the run\n"
+    )
+    assert then in ran.err
+    house.clock = Ticks(copying.pass_seconds)
+    while (ran := kquota_here(*verify.split())).code == 8:
+        house.clock.sleep(10)
+    assert (ran.code, copying.configs) == (0, {})
 
 
 def test_execute_and_wait_reads_a_pipe_once(copying: CopyingCluster, session: Transcript, tmp_path: Path) -> None:
