@@ -268,8 +268,7 @@ def cluster_of(configs: Configs, release: tuple[int, ...] | None = None) -> Capa
 
     found = configs.describe(configs.resources(BROKERS))
     brokers = [
-        broker(BrokerId(int(str(resource.name))), {entry.key: entry.value for entry in entries})
-        for resource, entries in found.items()
+        broker(resource.broker, {entry.key: entry.value for entry in entries}) for resource, entries in found.items()
     ]
     return Capacity(brokers=tuple(sorted(brokers, key=lambda one: one.id)), release=release)
 

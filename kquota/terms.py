@@ -133,6 +133,8 @@ DYNAMIC_BROKER: Final = "DYNAMIC_BROKER_CONFIG"
 DYNAMIC_DEFAULT_BROKER: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 """Kafka's names for the sources of a value (KIP-226): this topic, this broker, and the default of all brokers."""
 
+RESOURCE_NOT_FOUND: Final = 91
+"""The error code for a user without SCRAM credentials, or without those to delete (KIP-554)."""
 MAYBE_WRITTEN: Final = (-1, 7)
 """Error codes after which the change may have been written: `UNKNOWN_SERVER_ERROR` and `REQUEST_TIMED_OUT`."""
 

@@ -266,10 +266,7 @@ def broker_settings(
     except KquotaError as error:
         say(f"warning: kquota assumes Kafka's defaults, because {what} are unknown: {worded(error)}")
         return {}
-    return {
-        BrokerId(int(str(resource.name))): {entry.key: entry.value for entry in entries}
-        for resource, entries in described.items()
-    }
+    return {resource.broker: {entry.key: entry.value for entry in entries} for resource, entries in described.items()}
 
 
 @contextmanager

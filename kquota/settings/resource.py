@@ -60,14 +60,14 @@ class Resource:
         return ENTITIES[self.kind].of_broker and self.name is not DEFAULT
 
     @property
-    def broker(self) -> BrokerId | Default:
-        """The broker of a resource that belongs to one broker, or `DEFAULT` for the broker default."""
-        return self.name if isinstance(self.name, Default) else BrokerId(int(self.name))
+    def broker(self) -> BrokerId:
+        """The id of the broker to which the resource belongs. Raises ValueError if it belongs to no single broker."""
+        return BrokerId(int(str(self.name)))
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
         """The sort key for display: by kind, then brokers by id and other resources by name. The default is last."""
-        return (self.kind, self.name is DEFAULT, int(str(self.name)) if self.of_broker else 0, str(self.name))
+        return (self.kind, self.name is DEFAULT, self.broker if self.of_broker else 0, str(self.name))
 
     def parts(self) -> Iterator[tuple[str, str | Default]]:
         """Yield one pair, (kind, name). A quota entity yields its parts in the same form."""
@@ -109,6 +109,11 @@ class Setting:
         """The topic, the broker id in decimal, or `default` for all brokers."""
         name = self.resource.name
         return name.value if isinstance(name, Default) else name
+
+    @property
+    def broker(self) -> BrokerId:
+        """The id of the broker whose config this is. Raises ValueError if it is not the config of a single broker."""
+        return self.resource.broker
 
     @property
     def is_list(self) -> bool:

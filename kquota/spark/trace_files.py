@@ -12,6 +12,7 @@ from typing import Final
 
 from kquota import bounded
 from kquota.errors import Invalid, Parameter
+from kquota.list_text import few
 from kquota.simulate import trace
 from kquota.simulate.load import Request
 from kquota.simulate.trace import TraceStream
@@ -22,6 +23,7 @@ _PACKED: Final = 10
 """The approximate number of bytes of text in one byte of gzip."""
 
 _LONGEST_SHOWN: Final = 200
+_FILES_SHOWN: Final = 5
 _TRACE: Final = Parameter("trace")
 
 
@@ -55,6 +57,11 @@ class TraceFiles:
             f"rows left out: {bad.count}, for example in {self.files.name(link)}: {shown!r}. "
             "A row is left out if it has the wrong format, a missing or invalid number, or both bytes and mutations"
         )
+
+    def no_row(self) -> Invalid:
+        """Return the error for a trace in which every row is left out."""
+        names = few(self.files.given_names(), _FILES_SHOWN)
+        return Invalid(_TRACE, f" {names}: contains no valid row. Correct the rows, or give another trace")
 
 
 @dataclass(slots=True)

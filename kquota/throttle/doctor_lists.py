@@ -25,7 +25,7 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
 
     Brokers with unknown rates are ignored.
     """
-    moving = {name.topic for name in standing.snapshot.running}
+    moving = standing.moving_topics
     for setting in standing.lists:
         key = SIDES[setting.key]
         unlimited = {
@@ -103,7 +103,7 @@ def empty(standing: Standing) -> Iterator[Finding]:
 
 def wildcard(standing: Standing) -> Iterator[Finding]:
     """Report `*` on topics without a moving partition."""
-    moving = {name.topic for name in standing.snapshot.running}
+    moving = standing.moving_topics
     for setting in standing.lists:
         if setting.name not in moving and EVERY_REPLICA in standing.foreign(setting):
             yield Finding(

@@ -146,7 +146,7 @@ def _settable(
     wanted = rates_of(after)
     known = cluster.values(list(wanted))
     there = {setting: values for setting, values in wanted.items() if setting in known}
-    dead = sorted({BrokerId(int(setting.name)) for setting in wanted if setting not in known})
+    dead = sorted({setting.broker for setting in wanted if setting not in known})
     return there, known if there else read(cluster, wanted), tuple(dead)
 
 
@@ -306,7 +306,7 @@ def _recovering(
 ) -> tuple[WantedValues, tuple[BrokerId, ...]]:
     """Return the settings to set, and `BrokerRecovery.unlimited`."""
     settings = [Setting.of_broker(alive, LEADER_RATE) for alive in snapshot.alive]
-    readable = {BrokerId(int(setting.name)) for setting in cluster.values(settings)}
+    readable = {setting.broker for setting in cluster.values(settings)}
     concerned = {replica for name in late for replica in snapshot.partitions[name].replicas}
     return throttle_wanted.recovering(snapshot, broker, rate, readable), tuple(sorted(concerned - readable))
 

@@ -17,7 +17,7 @@ from kquota.reassign.restoring import held_by
 from kquota.reassign.run import Run
 from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate
-from kquota.settings.resource import Setting
+from kquota.settings.resource import Resource, Setting
 from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import (
     DEFAULT,
@@ -98,6 +98,11 @@ class Standing:
         return tuple(sorted(known - set(self.brokers)))
 
     @property
+    def moving_topics(self) -> frozenset[str]:
+        """The topics with a running move."""
+        return frozenset(name.topic for name in self.snapshot.running)
+
+    @property
     def values(self) -> dict[Setting, str]:
         """The values that are set on single brokers, in the broker defaults and on topics. Static values, and rates in
         the broker defaults that brokers ignore, are left out.
@@ -130,7 +135,7 @@ class Standing:
         held = {value for taken in held_by(self.runs, setting) for value in taken.ours}
         if setting.is_list:
             return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
-        where = setting.resource.broker
+        where = place_of(setting.resource)
         limit = self.limits.get(where, {}).get(setting.key)
         return () if limit is None or not _is_own(where, limit) or limit.value in held else (limit.value,)
 
@@ -167,7 +172,7 @@ class Standing:
                 if change.after is not None:
                     lists[setting] = change.after
             else:
-                held = limits.setdefault(setting.resource.broker, {})
+                held = limits.setdefault(place_of(setting.resource), {})
                 held.pop(setting.key, None)
                 if change.after is not None:
                     held[setting.key] = StoredRate(value=change.after, source=DYNAMIC_BROKER, in_force=True)
@@ -213,6 +218,11 @@ class Finding:
     """The rates and list entries of the finding, by setting."""
     fixable: bool = False
     """True if kquota may remove `values`, because no recorded run holds them and no running move can use them."""
+
+
+def place_of(resource: Resource) -> BrokerOrDefault:
+    """Return the broker of the resource, or `DEFAULT` for the broker defaults."""
+    return DEFAULT if resource.name is DEFAULT else resource.broker
 
 
 def _is_own(where: BrokerOrDefault, limit: StoredRate) -> bool:

@@ -334,7 +334,7 @@ def _rates(run: Run) -> dict[BrokerId, BrokerRates]:
             leader=rates.get(Setting.of_broker(broker, LEADER_RATE)),
             follower=rates.get(Setting.of_broker(broker, FOLLOWER_RATE)),
         )
-        for broker in sorted({BrokerId(int(setting.name)) for setting in rates})
+        for broker in sorted({setting.broker for setting in rates})
     }
 
 

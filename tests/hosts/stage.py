@@ -498,7 +498,7 @@ class Stage:
         self.cluster.partitions[name] = PartitionReplicas(replicas=replicas, leader=replicas[0], isr=replicas)
 
     def _foreign_rate(self, setting: Setting, value: str | None) -> None:
-        if BrokerId(int(setting.name)) not in self.cluster.alive:
+        if setting.broker not in self.cluster.alive:
             return  # Kafka's tool needs the broker
         self.say(f"foreign: {setting} = {value!r}")
         self.cluster.write(setting, value)

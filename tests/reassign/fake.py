@@ -159,7 +159,7 @@ class MemoryCluster:
     def _reachable(self, setting: Setting) -> bool:
         if setting.kind == "topic":
             return setting.name not in self.undescribed
-        return setting.resource.name is DEFAULT or setting.resource.broker in self.alive
+        return setting.resource.name is DEFAULT or setting.broker in self.alive
 
     def _error(self, change: Change) -> KquotaError | None:
         if change.setting in self.broken:

@@ -60,7 +60,7 @@ def _found(connection: Connection) -> tuple[list[str], list[BrokerId]] | None:
     try:
         with world.configs(world.where(connection)) as configs:
             topics = [str(topic.name) for topic in configs.resources(TOPICS)]
-            brokers = [BrokerId(int(str(broker.name))) for broker in configs.resources(BROKERS)]
+            brokers = [resource.broker for resource in configs.resources(BROKERS)]
     except KquotaError:
         return None
     return topics, brokers

@@ -98,7 +98,7 @@ def _not_alive(missing: Collection[Resource]) -> Iterator[str]:
     """
     if missing:
         are, its, them = ("is", "its", "broker") if len(missing) == 1 else ("are", "their", "brokers")
-        dead = named_brokers([int(str(one.name)) for one in missing])
+        dead = named_brokers([one.broker for one in missing])
         yield (
             f"note: {dead} {are} not alive, so {its} configs are unknown. Start the {them} and run the command again. "
             "On a cluster with ZooKeeper, you can also use --zookeeper"

@@ -132,7 +132,7 @@ def verified(found: Verification, notes: tuple[str, ...] = ()) -> Verified:
 def clearing(found: Verification) -> Iterator[str]:
     """Yield Kafka's lines about the restored settings."""
     settings = [change.setting for change in found.restored]
-    if brokers := {BrokerId(int(setting.name)) for setting in settings if setting.kind == "broker"}:
+    if brokers := {setting.broker for setting in settings if setting.kind == "broker"}:
         yield words.clearing_brokers(brokers)
     if topics := {setting.name for setting in settings if setting.kind == "topic"}:
         yield words.clearing_topics(topics)

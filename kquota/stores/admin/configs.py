@@ -187,7 +187,7 @@ class WireConfigs:
         reader = next(iter(self._readers()), None)
         sent: dict[BrokerId, list[Resource]] = {}
         for resource in resources:
-            broker = BrokerId(int(str(resource.name))) if resource.of_broker else reader
+            broker = resource.broker if resource.of_broker else reader
             if broker is None:
                 # The next call asks every broker again, because an outage may end while this connection is open.
                 self._silent.clear()

@@ -17,7 +17,7 @@ from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.stores.admin.connection import Wire, advice_on_rights, kafka_error, was_sent
-from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, WIRE_TYPES, BrokerId, dotted
+from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, RESOURCE_NOT_FOUND, WIRE_TYPES, BrokerId, dotted
 
 _USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
@@ -25,7 +25,6 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 _HAS_SCRAM: Final = (2, 7)
 """The first release with SCRAM credentials in the Admin API (KIP-554)."""
 _MECHANISMS: Final = {row.code: name for name, row in MECHANISMS.items()}
-_RESOURCE_NOT_FOUND: Final = 91
 
 _Component = DescribeClientQuotasRequest.ComponentData
 _Entry = AlterClientQuotasRequest.EntryData
@@ -83,7 +82,7 @@ class WireQuotas:
                 for credential in user.credential_infos
             }
             for user in answer.results or ()
-            if user.error_code != _RESOURCE_NOT_FOUND
+            if user.error_code != RESOURCE_NOT_FOUND
             and self._answered(user, f"SCRAM credentials of user {user.user!r}")
         }
 

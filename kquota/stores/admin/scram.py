@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
 
@@ -12,9 +12,7 @@ from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller
-from kquota.terms import MAYBE_WRITTEN
-
-_NOT_SET: Final = 91
+from kquota.terms import MAYBE_WRITTEN, RESOURCE_NOT_FOUND
 
 
 def alter(wire: Wire, change: ScramChange) -> tuple[str, ...]:
@@ -75,7 +73,7 @@ def _upsertion(user: str, keys: ScramKeys) -> Any:
 
 def _was_set(answer: Any, user: str, mechanism: str) -> bool:
     for result in answer.results:
-        if result.error_code == _NOT_SET:
+        if result.error_code == RESOURCE_NOT_FOUND:
             return False
         if result.error_code:
             words = kafka_error(result.error_code, result.error_message)

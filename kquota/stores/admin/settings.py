@@ -28,7 +28,7 @@ from kquota.stores.admin.requests import (
     describe_request,
     own_source,
 )
-from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS, BrokerId
+from kquota.terms import MAYBE_WRITTEN, MIN_IN_SYNC, SEEN_SECONDS
 
 _APPEND_IS_SOUND: Final = (3, 4)
 """Before this release, `APPEND` and `SUBTRACT` damage lists, and the broker cannot start again (seen on 2.8.2)."""
@@ -76,7 +76,7 @@ class WireSettings(WireConfigs):
         for setting, value in values.items():
             if not setting.resource.of_broker:
                 errors[setting] = Unreachable(f"{setting} is not a config of one broker")
-            elif BrokerId(int(setting.name)) in alive:
+            elif setting.broker in alive:
                 why = f"broker {setting.name} is registered, but did not answer. Check that the broker is running"
                 errors[setting] = Unreachable(why)
             else:

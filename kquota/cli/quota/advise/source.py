@@ -16,7 +16,6 @@ from kquota.cli.engine_options import spark_reader
 from kquota.cli.quota.advise.command import KEYS, AdviseOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid
-from kquota.list_text import few
 from kquota.measure import counted
 from kquota.quota_keys import QUOTA_KEYS
 from kquota.sizes.history import Listing, SnapshotKey
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from kquota.spark.trace_files import TraceFiles
     from kquota.spark.usage import UsageJob
 
-_SHOWN: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,10 +82,7 @@ class UseSource:
         if (note := trace.left_out(bad)) is not None:
             say(note)
         if found is None:
-            raise Invalid(
-                f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row. Correct the rows, or give "
-                "another trace"
-            )
+            raise trace.no_row()
         try:
             begin, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (found.begin, found.end))
         except OverflowError as error:

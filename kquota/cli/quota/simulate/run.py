@@ -15,7 +15,7 @@ from kquota.cli.output import Answer
 from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, Traced, client_name, deployed
 from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
-from kquota.list_text import few, listed
+from kquota.list_text import listed
 from kquota.measure import byte_rate, byte_size, duration
 from kquota.quota.limits import value
 from kquota.quota_keys import QUOTA_KEYS, Model
@@ -31,7 +31,6 @@ from kquota.spark.trace_files import Bad, TraceFiles
 from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
-_SHOWN: Final = 5
 _MUCH: Final = 20_000_000
 """If Spark is not requested, kquota reads a trace of less than this many bytes of text without Spark. For more text,
 Spark is faster, although it needs time to start.
@@ -196,10 +195,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
         if (note := trace.left_out(bad)) is not None:
             say(note)
     if not found:
-        raise Invalid(
-            f"--trace {few(trace.files.given_names(), _SHOWN)}: contains no valid row. Correct the rows, or give "
-            "another trace"
-        )
+        raise trace.no_row()
     costs = {cost for one in found for cost in one.flow.costs}
     for key, column in columns.items():
         if column not in costs:

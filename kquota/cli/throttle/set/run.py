@@ -148,7 +148,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
 
 
 def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: ByteRate | None) -> None:
-    sides = {(BrokerId(int(setting.name)), _SIDES[setting.key]) for setting in wanted if not setting.is_list}
+    sides = {(setting.broker, _SIDES[setting.key]) for setting in wanted if not setting.is_list}
     throttled = {name for key in LISTS.values() for name, _ in after.listed(key)}
     running = after.snapshot.running.keys() & throttled
     now = {name: after.snapshot.partitions[name] for name in sorted(running)}
@@ -243,7 +243,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
     for setting in after.rates_held:
         rate = after.rate_on(setting)
         if rate is not None and rate != run.rate_on(setting):
-            found.setdefault(rate, set()).add((BrokerId(int(setting.name)), _SIDES[setting.key]))
+            found.setdefault(rate, set()).add((setting.broker, _SIDES[setting.key]))
     return found
 
 
@@ -265,13 +265,13 @@ def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
     missing = [broker for broker in asked.brokers if str(broker) not in {setting.name for setting in found}]
     if missing:
         sides = " or ".join(asked.sides or throttle_wanted.BOTH)
-        here = {int(setting.name) for setting in found}
+        here = {setting.broker for setting in found}
         where = f" It sets one on {named_brokers(here)}." if here else ""
         raise Refused(f"run {run.id} sets no {sides} rate on broker {missing[0]}.{where} Correct --broker")
     if not found:
         given = " and ".join(f"--{side}" for side in asked.sides)
         raise Refused(f"run {run.id} sets no {' or '.join(asked.sides)} rate. Leave out {given}")
-    return tuple(s for s in found if not asked.brokers or BrokerId(int(s.name)) in asked.brokers)
+    return tuple(s for s in found if not asked.brokers or s.broker in asked.brokers)
 
 
 def _must_be_open(found: Run | None, open_runs: Sequence[Run], options: SetOptions, *, over_zookeeper: bool) -> Run:
