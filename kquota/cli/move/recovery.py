@@ -10,22 +10,22 @@ from kquota.cli import clock, confirmation, lost_brokers, move_stores, past_move
 from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, exit_code, say, worded, worst
 from kquota.cli.move.command import AbortOptions, RecoveryOptions, ResumeOptions
 from kquota.cli.move.leaders import LeadersElected, elected
+from kquota.cli.move.open_runs import chosen_runs
 from kquota.cli.move.run.checks import ClusterHealth
 from kquota.cli.options import ELECTION_BATCH
 from kquota.cli.output import Answer, Part, hidden, spread
 from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.execution import WouldExecute, would_execute
 from kquota.cli.reassign_partitions.verification import Verified, verified
-from kquota.cli.suggestion import suggested
 from kquota.election.port import Elections
-from kquota.errors import Busy, Conflict, Invalid, KquotaError, Refused
+from kquota.errors import Busy, Conflict, Invalid, KquotaError
 from kquota.measure import counted
 from kquota.reassign.plan import Plan, read
 from kquota.reassign.port import Runs
 from kquota.reassign.preparation import Prepared, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import RunState, backwards, recover
-from kquota.reassign.run import Purpose, Run, covers
+from kquota.reassign.run import Run
 from kquota.reassign.wave import UNLIMITED
 from kquota.sizes.replica import partition_sizes
 from kquota.terms import BrokerId, TopicPartition
@@ -223,28 +223,8 @@ def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, a
 
 
 def _chosen(runs: Runs, options: RecoveryOptions, plan: Plan | None) -> list[Run]:
-    unfinished = runs.unfinished()
-    moving = [each for each in unfinished if each.purpose is Purpose.MOVE]
-    ids = ", ".join(each.id for each in moving) or "none"
-    if plan is not None:
-        covered = covers(plan, unfinished)
-        if covered is None:
-            raise Refused(
-                f"{options.reassignment_json_file}: no run of this plan is open (open runs of moves: {ids}). See all "
-                f"runs with {suggested('move report')}"
-            )
-        return [covered]
-    if options.run is not None:
-        named = [each for each in moving if each.id == options.run]
-        if not named:
-            raise Refused(
-                f"--run {options.run}: no open run of a move has this id (open runs of moves: {ids}). See all runs "
-                f"with {suggested('move report')}"
-            )
-        return named
-    if isinstance(options, AbortOptions) and len(moving) > 1:
-        raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
-    return moving
+    one = isinstance(options, AbortOptions)
+    return chosen_runs(runs, options.run, options.reassignment_json_file, plan, one=one)
 
 
 def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions) -> tuple[Run, Prepared]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, say
 from kquota.cli.move.adjust.command import AdjustOptions
+from kquota.cli.move.open_runs import chosen_runs
 from kquota.cli.options import interval_seconds
 from kquota.cli.output import Answer, Lines
 from kquota.cli.pacing.pace import PaceRules, following, rules
@@ -24,7 +25,7 @@ from kquota.measure import ByteRate, byte_rate, human_rate, human_rates
 from kquota.pace.landing import Incoming, even_rates
 from kquota.reassign.plan import read
 from kquota.reassign.port import Runs
-from kquota.reassign.run import Purpose, Run, at_rate, covers
+from kquota.reassign.run import Run, at_rate
 from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, BrokerId
 from kquota.throttle import set_and_clear
@@ -171,26 +172,12 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
 
 
 def _open_run(runs: Runs, options: AdjustOptions) -> Run:
-    moving = [run for run in runs.unfinished() if run.purpose is Purpose.MOVE]
-    if options.reassignment_json_file is not None:
-        covered = covers(read(options.reassignment_json_file, world.warn), moving)
-        if covered is None:
-            raise Refused(
-                f"{options.reassignment_json_file}: no run of this plan is open. See the open runs with ",
-                NextStep.SHOW_MOVES,
-            )
-        return covered
-    selected = [run for run in moving if options.run in (None, run.id)]
-    if not selected:
-        if options.run is not None:
-            raise Refused(
-                f"run {options.run}: no open run of a move has this id. See the open runs with ", NextStep.SHOW_MOVES
-            )
+    file = options.reassignment_json_file
+    plan = None if file is None else read(file, world.warn)
+    found = chosen_runs(runs, options.run, file, plan, one=True)
+    if not found:
         raise Refused(f"no run of a move is open. See all running moves with {suggested('move watch --once')}")
-    if len(selected) > 1:
-        ids = ", ".join(run.id for run in selected)
-        raise Invalid(f"several runs of moves are open ({ids}). Select one with --run or --reassignment-json-file")
-    return selected[0]
+    return found[0]
 
 
 def _setting(options: AdjustOptions, found: Run, rate: str, reason: str | None) -> SetOptions:
