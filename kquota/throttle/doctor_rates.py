@@ -30,12 +30,12 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
         return
     in_use = _in_use(standing)
     # A run that is not done with its writes may need the default on any broker.
-    used_by_default = in_use or any(setting.is_list for run in standing.runs for setting in run.held)
+    default_in_use = in_use or any(setting.is_list for run in standing.runs for setting in run.held)
     places: tuple[BrokerOrDefault, ...] = (*standing.brokers, DEFAULT)
     for where in places:
         settings = (Setting.of_broker(where, key) for key in REPLICATION_RATES)
         values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
-        if values and not (used_by_default if where is DEFAULT else where in in_use):
+        if values and not (default_in_use if where is DEFAULT else where in in_use):
             idle = not standing.snapshot.running
             limits = "limits" if len(values) == 1 else "limit"
             yield Finding(
