@@ -93,11 +93,9 @@ class Setting:
         return cls(Resource(kind=TOPICS, name=topic), key)
 
     @classmethod
-    def of_broker(cls, broker: BrokerId | Default, key: str) -> Setting:
-        """Return the dynamic config `key` of one broker, or of all brokers (`DEFAULT`). Raises Invalid for an id that
-        no broker can have.
-        """
-        return cls(Resource(kind=BROKERS, name=broker if isinstance(broker, Default) else str(broker)), key)
+    def of_broker(cls, broker: BrokerId, key: str) -> Setting:
+        """Return the dynamic config `key` of one broker. Raises Invalid for an id that no broker can have."""
+        return cls(Resource(kind=BROKERS, name=str(broker)), key)
 
     @property
     def kind(self) -> Literal["broker", "topic"]:

@@ -18,7 +18,7 @@ from kquota.sizes.replica import topics
 from kquota.terms import Default
 from kquota.throttle.doctor import Sightings, changes, removable, seen
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import SIDES, BrokerOrDefault, Standing, place_of
+from kquota.throttle.standing import SIDES, BrokerOrDefault, Standing
 from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, reading
 
 
@@ -41,7 +41,7 @@ def read(ports: Ports) -> Standing:
     limits: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {}
     misplaced: dict[BrokerOrDefault, tuple[str, ...]] = {}
     for resource, entries in described.items():
-        where = place_of(resource)
+        where: BrokerOrDefault = resource.name if isinstance(resource.name, Default) else resource.broker
         held = stored_rates(entries, release)
         if held or not isinstance(where, Default):
             limits[where] = held

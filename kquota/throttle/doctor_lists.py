@@ -12,8 +12,8 @@ from typing import Final
 from kquota.list_text import few, named_brokers
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import parts, replica
-from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
-from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing, place
+from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
+from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6
@@ -122,7 +122,7 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
     for where, keys in standing.misplaced.items():
         yield Finding(
             rule="list-on-broker",
-            where=place(where),
+            where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
             effect="brokers ignore this, because they read throttled replica lists only from topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,

@@ -17,32 +17,28 @@ from kquota.terms import (
     THROTTLE_LISTS,
     BrokerId,
 )
-from kquota.throttle.standing import SHORT, BrokerOrDefault, Finding, Remedy, Standing, place, written
+from kquota.throttle.standing import SHORT, Finding, Remedy, Standing, written
 
 
 def without_lists(standing: Standing) -> Iterator[Finding]:
     """Report the rates of each broker without a listed replica or a running move. Rates that a run holds are ignored.
-    Report the rates in the broker defaults if there is no listed replica, no running move and no run with lists.
 
     If a list is unknown, nothing is reported, because this list may name any broker.
     """
     if standing.unread_topics:
         return
     in_use = _in_use(standing)
-    # A run that is not done with its writes may need the default on any broker.
-    default_in_use = in_use or any(setting.is_list for run in standing.runs for setting in run.held)
-    places: tuple[BrokerOrDefault, ...] = (*standing.brokers, DEFAULT)
-    for where in places:
-        settings = (Setting.of_broker(where, key) for key in REPLICATION_RATES)
+    for broker in standing.brokers:
+        settings = (Setting.of_broker(broker, key) for key in REPLICATION_RATES)
         values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
-        if values and not (default_in_use if where is DEFAULT else where in in_use):
+        if values and broker not in in_use:
             idle = not standing.snapshot.running
             limits = "limits" if len(values) == 1 else "limit"
             yield Finding(
                 rule="rates-without-lists",
-                where=place(where),
+                where=f"broker {broker}",
                 what=", ".join(f"{SHORT[s.key]} rate {written(value)}" for s, (value,) in values.items())
-                + f", but no list names a replica{'' if where is DEFAULT else ' of this broker'}",
+                + ", but no list names a replica of this broker",
                 effect=f"{limits} nothing now, but {limits} every replica that is listed later",
                 remedy=Remedy.REMOVE if idle else Remedy.REMOVE_AFTER_MOVES,
                 values=values,
@@ -126,7 +122,7 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
         rates = "the rate" if len(stored) == 1 else "the rates"
         yield Finding(
             rule="rate-not-in-force",
-            where=place(DEFAULT),
+            where="default broker",
             what=", ".join(f"{SHORT[key]} rate {written(default[key].value)}" for key in stored),
             effect=f"brokers before Kafka 3.9 ignore {rates} (KAFKA-10190){known}",
             remedy=Remedy.SET_RATE_ON_EACH_BROKER,

@@ -17,12 +17,11 @@ from kquota.reassign.restoring import held_by
 from kquota.reassign.run import Run
 from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate
-from kquota.settings.resource import Resource, Setting
+from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import (
     DEFAULT,
     DYNAMIC_BROKER,
-    DYNAMIC_DEFAULT_BROKER,
     EVERY_REPLICA,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -104,15 +103,12 @@ class Standing:
 
     @property
     def values(self) -> dict[Setting, str]:
-        """The values that are set on single brokers, in the broker defaults and on topics. Static values, and rates in
-        the broker defaults that brokers ignore, are left out.
-        """
-        places: tuple[BrokerOrDefault, ...] = (*self.brokers, DEFAULT)
+        """The values that are set on single brokers and topics. Broker defaults and static values are left out."""
         own = {
-            Setting.of_broker(where, key): limit.value
-            for where in places
-            for key, limit in self.limits.get(where, {}).items()
-            if _is_own(where, limit)
+            Setting.of_broker(broker, key): limit.value
+            for broker in self.brokers
+            for key, limit in self.limits[broker].items()
+            if limit.source == DYNAMIC_BROKER
         }
         return {**own, **self.lists}
 
@@ -129,15 +125,12 @@ class Standing:
         return tuple(run for run in self.runs if setting in run.taken and value in run.taken[setting].ours)
 
     def foreign(self, setting: Setting) -> tuple[str, ...]:
-        """Return the entries of a list, or the rate set on the broker itself or in the broker defaults, that no
-        recorded run holds.
-        """
+        """Return the entries of a list, or the rate set on the broker itself, that no recorded run holds."""
         held = {value for taken in held_by(self.runs, setting) for value in taken.ours}
         if setting.is_list:
             return tuple(entry for entry in entries(self.lists.get(setting)) if entry not in held)
-        where = place_of(setting.resource)
-        limit = self.limits.get(where, {}).get(setting.key)
-        return () if limit is None or not _is_own(where, limit) or limit.value in held else (limit.value,)
+        limit = self.limits.get(setting.broker, {}).get(setting.key)
+        return () if limit is None or limit.source != DYNAMIC_BROKER or limit.value in held else (limit.value,)
 
     def replicas(self, setting: Setting, entry: str) -> tuple[ReplicaId, ...]:
         """Return the existing replicas that an entry of this list names. `*` names all replicas of the topic."""
@@ -158,9 +151,7 @@ class Standing:
                     yield from self.replicas(setting, entry)
 
     def after(self, changes: Iterable[Change]) -> Standing:
-        """Return the throttles after these changes. The `before` values of the changes are not checked. Brokers still
-        show rates that they have from removed broker defaults.
-        """
+        """Return the throttles after these changes. The `before` values of the changes are not checked."""
         lists = dict(self.lists)
         limits: dict[BrokerOrDefault, dict[str, StoredRate]] = {
             where: dict(held) for where, held in self.limits.items()
@@ -172,7 +163,7 @@ class Standing:
                 if change.after is not None:
                     lists[setting] = change.after
             else:
-                held = limits.setdefault(place_of(setting.resource), {})
+                held = limits.setdefault(setting.broker, {})
                 held.pop(setting.key, None)
                 if change.after is not None:
                     held[setting.key] = StoredRate(value=change.after, source=DYNAMIC_BROKER, in_force=True)
@@ -220,16 +211,6 @@ class Finding:
     """True if kquota may remove `values`, because no recorded run holds them and no running move can use them."""
 
 
-def place_of(resource: Resource) -> BrokerOrDefault:
-    """Return the broker of the resource, or `DEFAULT` for the broker defaults."""
-    return DEFAULT if resource.name is DEFAULT else resource.broker
-
-
-def _is_own(where: BrokerOrDefault, limit: StoredRate) -> bool:
-    """Return whether a rate is in force, and set on this broker itself or, for `DEFAULT`, in the broker defaults."""
-    return limit.in_force and limit.source == (DYNAMIC_DEFAULT_BROKER if where is DEFAULT else DYNAMIC_BROKER)
-
-
 def written(value: str) -> str:
     """Return a stored rate as text for people, for example `5MB/s`. A value that is not a rate is quoted."""
     rate = whole_number(value)
@@ -237,11 +218,6 @@ def written(value: str) -> str:
         return repr(value)
     text = exact_rate(rate)
     return f"{text} B/s" if text.isdigit() else text
-
-
-def place(where: BrokerOrDefault) -> str:
-    """Return the place of a finding about a broker or about the broker defaults."""
-    return "default broker" if where is DEFAULT else f"broker {where}"
 
 
 def order(setting: Setting) -> tuple[object, ...]:

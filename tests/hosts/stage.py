@@ -27,7 +27,6 @@ from kquota.stores.zookeeper.topics import SUBMITTED
 from kquota.terms import (
     DEFAULT,
     DYNAMIC_BROKER,
-    DYNAMIC_DEFAULT_BROKER,
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     REPLICATION_RATES,
@@ -637,7 +636,7 @@ class ClusterConfigs:
         return (*own, Resource(kind=BROKERS, name=DEFAULT))
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
-        return {one: tuple(self._entries(one)) for one in resources if one.kind == BROKERS}
+        return {one: tuple(self._entries(str(one.name))) for one in resources if one.kind == BROKERS}
 
     def alter(self, changes: object) -> None:
         raise NotImplementedError
@@ -645,16 +644,15 @@ class ClusterConfigs:
     def release(self) -> tuple[int, ...]:
         return (4, 1)
 
-    def _entries(self, broker: Resource) -> list[Entry]:
-        own = {s.key: v for s, v in sorted(self._cluster.configs.items()) if s.resource == broker}
-        source = DYNAMIC_DEFAULT_BROKER if broker.name is DEFAULT else DYNAMIC_BROKER
+    def _entries(self, broker: str) -> list[Entry]:
+        own = {s.key: v for s, v in sorted(self._cluster.configs.items()) if (s.kind, s.name) == ("broker", broker)}
         return [
             Entry(
                 key=key,
                 value=value,
-                source=source,
+                source=DYNAMIC_BROKER,
                 dynamic=True,
-                synonyms=(Synonym(source=source, key=key, value=value),),
+                synonyms=(Synonym(source=DYNAMIC_BROKER, key=key, value=value),),
             )
             for key, value in own.items()
         ]

@@ -13,15 +13,7 @@ from kquota.reassign.moves import Replicas
 from kquota.reassign.port import MoveCluster
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
-from kquota.terms import (
-    DEFAULT,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    BrokerId,
-    TopicPartition,
-)
+from kquota.terms import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, BrokerId, TopicPartition
 from tests.waiting import until
 
 
@@ -112,12 +104,6 @@ class ClusterContract:
         assert stage.cluster.values(settings[1:]) == {settings[1]: "1000"}
         self.changed(stage, settings[0], "2000", None)
         self.changed(stage, settings[1], "1000", None)
-
-    def test_a_rate_in_the_broker_defaults(self, stage: Stage) -> None:
-        setting = Setting.of_broker(DEFAULT, LEADER_RATE)
-        assert stage.cluster.values([setting]) == {setting: None}
-        self.changed(stage, setting, None, "1000")
-        self.changed(stage, setting, "1000", None)
 
     def test_a_concurrently_changed_rate_is_a_conflict(self, stage: Stage) -> None:
         setting = Setting.of_broker(stage.brokers[1], LEADER_RATE)

@@ -15,7 +15,7 @@ from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
-from kquota.terms import DEFAULT, BrokerId, TopicPartition
+from kquota.terms import BrokerId, TopicPartition
 
 _LAG_SECONDS: Final = 3.0
 
@@ -159,7 +159,7 @@ class MemoryCluster:
     def _reachable(self, setting: Setting) -> bool:
         if setting.kind == "topic":
             return setting.name not in self.undescribed
-        return setting.resource.name is DEFAULT or setting.broker in self.alive
+        return setting.broker in self.alive
 
     def _error(self, change: Change) -> KquotaError | None:
         if change.setting in self.broken:

@@ -10,7 +10,7 @@ import pytest
 from kquota.settings.resource import BROKERS, Entry, Resource, Setting
 from kquota.sizes.port import LogDirs
 from kquota.stores.state.doctor_memory import SightingsFile
-from kquota.terms import DEFAULT, LEADER_RATE, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle import actions, doctor
 from kquota.throttle.port import Ports
 from tests.reassign.fake import MemoryCluster, Ticks
@@ -44,18 +44,16 @@ def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: P
     assert not [one for one in doctor.findings(known) if one.rule == "rates-without-lists"]
 
 
-def test_doctor_removes_rates_in_the_broker_defaults_and_empty_lists_once_they_are_old(tmp_path: Path) -> None:
-    default, empty = Setting.of_broker(DEFAULT, LEADER_RATE), Setting.of_topic("t", LEADER)
+def test_doctor_removes_empty_lists_once_they_are_old(tmp_path: Path) -> None:
+    empty = Setting.of_topic("t", LEADER)
     cluster = MemoryCluster(alive={BrokerId(1), BrokerId(2)})
     cluster.partitions = {TopicPartition("t", 0): partition(1, 2)}
-    cluster.configs = {default: "1000", empty: ""}
-    configs = FakeConfigs(topics=["t"], brokers=[1, 2], release=(3, 9))
-    configs.held[default.resource] = {LEADER_RATE: "1000"}
-    at = ports(tmp_path, cluster, configs, FakeLogDirs())
+    cluster.configs = {empty: ""}
+    at = ports(tmp_path, cluster, FakeConfigs(topics=["t"], brokers=[1, 2]), FakeLogDirs())
     assert actions.leftovers(at, actions.read(at), 60.0).changes == ()
     at.clock.sleep(60.0)
     old = actions.leftovers(at, actions.read(at), 60.0)
-    assert {change.setting for change in old.changes} == {default, empty}
+    assert {change.setting for change in old.changes} == {empty}
     assert actions.remove(at, old.changes).pending == {}
     assert cluster.configs == {}
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from kquota.cli.throttle.doctor.answer import DO, examination
 from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
-from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import findings
 from kquota.throttle.doctor_rates import removable_unread
-from kquota.throttle.standing import BrokerOrDefault, Remedy, Standing
+from kquota.throttle.standing import Remedy, Standing
 from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
 
 ONE = BrokerId(1)
@@ -31,10 +28,6 @@ HELD = {
 }
 STATIC = "STATIC_BROKER_CONFIG"
 OF_ALL = "DYNAMIC_DEFAULT_BROKER_CONFIG"
-BROKERS: tuple[BrokerOrDefault, ...] = (DEFAULT, ONE, BrokerId(2), BrokerId(3))
-BY_DEFAULT: Mapping[BrokerOrDefault, Mapping[str, StoredRate]] = {
-    where: {key: rate("1", OF_ALL) for key in (LEADER_RATE, FOLLOWER_RATE)} for where in BROKERS
-}
 
 Expected = list[tuple[str, str, bool]]
 CASES: dict[str, tuple[Standing, Expected]] = {
@@ -80,20 +73,8 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         standing(MOVING, BOTH_LISTS, {DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
         [],
     ),
-    "a rate on the default of all without a list": (
-        standing(AT_REST, limits=BY_DEFAULT),
-        [("rates-without-lists", "default broker", True)],
-    ),
-    "a rate on the default of all while something moves": (
-        standing(MOVING, limits=BY_DEFAULT),
-        [],
-    ),
-    "a rate on the default of all, and a list": (
-        standing(AT_REST, {("t", FOLLOWER): "0:2"}, BY_DEFAULT),
-        [("caught-up-replica", "topic t follower.replication.throttled.replicas", True)],
-    ),
-    "a rate on the default of all, and a run that has not set its lists yet": (
-        standing(AT_REST, limits=BY_DEFAULT, runs=[run({LEADERS: ["0:1"]}, purpose=Purpose.THROTTLE)]),
+    "a rate on the default of all without a list, which no tool sets for a move": (
+        standing(AT_REST, limits={DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
         [],
     ),
     "an entry of a partition that does not exist": (

@@ -11,15 +11,7 @@ from kquota.reassign.run import Purpose
 from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
-from kquota.terms import (
-    DEFAULT,
-    DYNAMIC_DEFAULT_BROKER,
-    EVERY_REPLICA,
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    BrokerId,
-    TopicPartition,
-)
+from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
 from kquota.throttle.doctor import Sightings, Values, changes, findings, removable, seen
 from kquota.throttle.standing import BrokerOrDefault, Standing
 from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, standing
@@ -41,13 +33,11 @@ def standings(draw: st.DrawFn) -> Standing:
     for broker in (1, 2, 3):
         keys = draw(st.sets(st.sampled_from([LEADER_RATE, FOLLOWER_RATE])))
         limits[BrokerId(broker)] = {key: rate(draw(st.sampled_from(["1000", "2000"]))) for key in sorted(keys)}
-    if draw(st.booleans()):
-        limits[DEFAULT] = {LEADER_RATE: rate("3000", DYNAMIC_DEFAULT_BROKER, in_force=draw(st.booleans()))}
     now = standing(topics, lists, limits)
     held = {
         setting: [one for one in (entries(value) if setting.is_list else (value,)) if draw(st.booleans())]
         for setting, value in now.values.items()
-        if setting.resource.name is not DEFAULT and draw(st.booleans())
+        if draw(st.booleans())
     }
     if not held:
         return now

@@ -11,7 +11,7 @@ from kquota import bounded
 from kquota.errors import Refused
 from kquota.settings.resource import Setting
 from kquota.stores.state.doctor_memory import SightingsFile
-from kquota.terms import DEFAULT, LEADER_RATE, BrokerId
+from kquota.terms import LEADER_RATE, BrokerId
 from kquota.throttle.doctor import Sightings
 from tests.throttle.stage import BEGUN, LEADER
 
@@ -19,7 +19,6 @@ LEFTOVERS = Sightings(
     at=BEGUN + timedelta(hours=1),
     first={
         Setting.of_broker(BrokerId(1), LEADER_RATE): {"1000": BEGUN},
-        Setting.of_broker(DEFAULT, LEADER_RATE): {"1000": BEGUN},
         Setting.of_topic("t", LEADER): {"0:1": BEGUN, "*": BEGUN + timedelta(microseconds=1)},
         Setting.of_topic("u", LEADER): {"": BEGUN},
     },

@@ -14,16 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
-from kquota.terms import (
-    DEFAULT,
-    LONG_MAX,
-    LONGEST_TEXT,
-    THROTTLE_LISTS,
-    THROTTLE_RATES,
-    BrokerId,
-    is_id,
-    wrong_topic_name,
-)
+from kquota.terms import LONG_MAX, LONGEST_TEXT, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, is_id, wrong_topic_name
 
 _T = TypeVar("_T")
 _FIRST_YEAR: Final = 2
@@ -101,20 +92,18 @@ def setting_fields(setting: Setting) -> dict[str, str]:
     return {"kind": setting.kind, "name": setting.name, "key": setting.key}
 
 
-def setting_of(item: Any, *, or_default: bool = False) -> Setting:
-    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else, for a
-    setting that is not a throttle setting, and, without `or_default`, for a setting of the broker defaults.
+def setting_of(item: Any) -> Setting:
+    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else, and
+    for a setting that is not a throttle setting.
     """
     kind, name, key = item["kind"], text(item["name"]), item["key"]
     if kind == "topic":
         topic(name)
-    elif kind != "broker" or not (is_id(name) or (or_default and name == DEFAULT.value)):
+    elif kind != "broker" or not is_id(name):
         raise ValueError(f"{str(kind)[:40]!r} {name[:40]!r} is neither a topic nor a broker")
     if key not in (THROTTLE_LISTS if kind == "topic" else THROTTLE_RATES):
         raise ValueError(f"{str(key)[:60]!r} is not a throttle key of a {kind}")
-    if kind == "topic":
-        return Setting.of_topic(name, key)
-    return Setting.of_broker(BrokerId(int(name)) if is_id(name) else DEFAULT, key)
+    return Setting.of_topic(name, key) if kind == "topic" else Setting.of_broker(BrokerId(int(name)), key)
 
 
 def same(value: Any) -> Any:

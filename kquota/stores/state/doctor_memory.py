@@ -40,7 +40,7 @@ class SightingsFile:
                 at = moment(group["first_seen"])
                 for text in group["values"]:
                     name, _, value = text.partition(" ")
-                    setting = setting_of({**group, "name": name}, or_default=True)
+                    setting = setting_of({**group, "name": name})
                     values = (setting.is_list and throttled_lists.entries(value)) or (value,)
                     first.setdefault(setting, {}).update(dict.fromkeys(values, at))
             return Sightings(at=moment(document["at"]), first=first)

@@ -17,7 +17,7 @@ from kquota.errors import Refused, Retry, Unreachable
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import Setting
 from kquota.stores.record.sharing import Condition
-from kquota.terms import DEFAULT, LEADER_RATE, LEADER_REPLICAS, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, LEADER_REPLICAS, THROTTLE_LISTS, THROTTLE_RATES, BrokerId, TopicPartition
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, FORMS, ONE, THREE, TWO, plan
 from tests.cli.contracts.transcript import Transcript
@@ -76,29 +76,23 @@ def test_throttles(house: InMemory, session: Transcript) -> None:
     session.must_be("contract-throttle")
 
 
-def test_only_doctor_removes_rates_in_the_broker_defaults(house: InMemory) -> None:
-    """It also removes an empty list, which a kill between the two writes that unset a list leaves."""
-    rate, empty = Setting.of_broker(DEFAULT, LEADER_RATE), Setting.of_topic("orders", LEADER_REPLICAS)
-    house.cluster.configs |= {rate: "1000", empty: ""}
-    removed = ["topic orders leader.replication.throttled.replicas: (empty) -> unset"]
-    removed += ["broker default leader.replication.throttled.rate: 1kB/s -> unset"]
-    ran = kquota_here("throttle", "clear", "--all", "--dry-run", *BROKER.split())
-    assert ran.out.splitlines() == removed[:1]
+def test_doctor_removes_an_empty_list(house: InMemory) -> None:
+    """A kill between the two writes that unset a list leaves it empty."""
+    empty = Setting.of_topic("orders", LEADER_REPLICAS)
+    house.cluster.configs[empty] = ""
     ran = kquota_here("throttle", "doctor", *BROKER.split())
     assert (ran.code, ran.out.splitlines()) == (
         8,
         [
-            "rates-without-lists: default broker: leader rate 1kB/s, but no list names a replica; limits nothing now, "
-            "but limits every replica that is listed later. Do: `kquota throttle doctor --bootstrap-server b1:9092 "
-            "--fix`",
             "list-empty: topic orders leader.replication.throttled.replicas: is set, but has no entries; limits "
             "nothing. Do: `kquota throttle doctor --bootstrap-server b1:9092 --fix`",
         ],
     )
     ran = kquota_here("throttle", "doctor", "--fix", "--yes", *BROKER.split(), "--output", "json")
-    assert (ran.code, [one["name"] for one in json.loads(ran.out)["fixed"]]) == (0, ["orders", "default"])
-    assert [line for line in removed if f"kquota: removed: {line}\n" not in ran.err] == []
-    assert not {rate, empty} & house.cluster.configs.keys()
+    assert (ran.code, [one["name"] for one in json.loads(ran.out)["fixed"]]) == (0, ["orders"])
+    line = "topic orders leader.replication.throttled.replicas: (empty) -> unset"
+    assert f"kquota: removed: {line}\n" in ran.err
+    assert empty not in house.cluster.configs
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["another tool removed it", "another run holds it"])

@@ -186,8 +186,7 @@ def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:
 
 def _every(standing: Standing) -> tuple[Change, ...]:
     now = standing.values
-    wanted = (setting for setting in sorted(now, key=order) if setting.resource.name is not DEFAULT)
-    every = (Change(setting=setting, before=now[setting], after=None) for setting in wanted)
+    every = (Change(setting=setting, before=now[setting], after=None) for setting in sorted(now, key=order))
     lists, rates = change.lists_first(every)
     return (*lists, *rates)
 
