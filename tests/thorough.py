@@ -169,6 +169,7 @@ PROCESSES: Final = (
     "tests/packaging/",
     "tests/sandbox/",
     "tests/spark/",
+    "tests/stores/admin/test_tiered.py",
     "tests/test_quota_keys.py",
     "test_importing_kquota_loads_no_client",
 )
