@@ -18,6 +18,7 @@ from typing import Final
 
 from kquota import folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
+from kquota.interrupt import deferred
 from kquota.sandbox import places
 
 ReportProgress = Callable[[str, float | None], None]
@@ -185,21 +186,26 @@ def _download(wanted: _Wanted, partial: Path, turn: int, report: ReportProgress)
     report(what, None)
     partial.mkdir(parents=True)
     (partial / "ivy.xml").write_text(wanted.module)
-    ivy = subprocess.Popen(
-        _command(partial),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        # Ivy runs in a separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans up.
-        start_new_session=True,
-        # If kquota is killed, Ivy continues for a while. Ivy keeps the lock, so no other process uses its folder.
-        pass_fds=[turn],
-    )
+    command, ivy = _command(partial), None
     try:
+        with deferred():  # because an interrupt while Ivy starts would leave it running
+            ivy = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                # Ivy runs in a separate session, because Ctrl-C must reach only kquota, which then stops Ivy and cleans
+                # up.
+                start_new_session=True,
+                # If kquota is killed, Ivy continues for a while. Ivy keeps the lock, so no other process uses its
+                # folder.
+                pass_fds=[turn],
+            )
         output = _watched(ivy, lambda files: report(what, min(1.0, files / (2 * wanted.jars))))
     finally:
-        ivy.kill()
-        ivy.wait()
+        if ivy is not None:
+            ivy.kill()
+            ivy.wait()
     if ivy.returncode != 0 or not (partial / "jars" / wanted.main).exists():
         raise _failure(wanted, ivy.returncode, output)
     report(f"downloaded {wanted.what}", 1.0)
@@ -224,10 +230,13 @@ def _command(partial: Path) -> list[str]:
 
 
 def _proxy() -> list[str]:
-    """Return the proxy in the environment, which pip also uses, as Java options."""
+    """Return the proxy in the environment as Java options. As in pip, the scheme sets the default port."""
     address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
-    match = re.fullmatch(r"(?:https?://)?(?:[^@/]*@)?([^:/@]+):(\d+)/?", address)
-    return [f"-Dhttps.proxyHost={match[1]}", f"-Dhttps.proxyPort={match[2]}"] if match else []
+    match = re.fullmatch(r"(?:(https?)://)?(?:[^@/]*@)?([^:/@]+)(?::(\d+))?/?", address)
+    if match is None:
+        return []
+    scheme, host, port = match.groups()
+    return [f"-Dhttps.proxyHost={host}", f"-Dhttps.proxyPort={port or (443 if scheme == 'https' else 80)}"]
 
 
 def _watched(ivy: subprocess.Popen[bytes], arrived: Callable[[int], None]) -> list[str]:

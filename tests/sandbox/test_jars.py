@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,47 @@ def test_without_a_network_one_line_is_printed_and_the_cache_stays_clean(tmp_pat
     left = [path.name for path in (tmp_path / "cache" / "kquota" / "kafka").iterdir()]
     assert left == [".4.3.1.lock"]
     assert not (tmp_path / "state" / "kquota" / "sandbox" / "default").exists()
+
+
+def test_ctrl_c_while_ivy_starts_does_not_leave_it_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, started = subprocess.Popen, []
+
+    def interrupted(command: list[str], **settings: Any) -> subprocess.Popen[bytes]:
+        started.append(real(["sleep", "60"], **settings))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(jars, "_command", lambda partial: ["ivy"])
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            jars.kafka("4.3.1", silent)
+        assert started[0].poll() == -signal.SIGKILL
+    finally:
+        started[0].kill()
+        started[0].wait()
+
+
+PROXIES = {
+    "": (),
+    "http://proxy.example:3128": ("proxy.example", "3128"),
+    "http://user:secret@proxy.example:3128/": ("proxy.example", "3128"),
+    "proxy.example:3128": ("proxy.example", "3128"),
+    "http://proxy.example": ("proxy.example", "80"),
+    "proxy.example/": ("proxy.example", "80"),
+    "https://proxy.example": ("proxy.example", "443"),
+}
+
+
+@pytest.mark.parametrize(("address", "expected"), PROXIES.items(), ids=PROXIES)
+def test_ivy_uses_the_proxy_of_the_environment(
+    address: str, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    monkeypatch.setenv("https_proxy", address)
+    found = jars._proxy()
+    assert tuple(option.partition("=")[2] for option in found) == expected
 
 
 def test_the_second_start_needs_no_network(kafka_282: Sandbox, tmp_path: Path) -> None:
