@@ -376,7 +376,7 @@ O	kquota topics	--under-replicated-partitions	once	flag	Only partitions with an 
 O	kquota topics	--unavailable-partitions	once	flag	Only partitions without a leader
 O	kquota topics	--under-min-isr-partitions	once	flag	Only partitions with fewer in-sync replicas than min.insync.replicas
 O	kquota topics	--at-min-isr-partitions	once	flag	Only partitions with exactly min.insync.replicas in-sync replicas
-O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection by the mutation quota, with exit code 75
+O	kquota topics	--no-retry-quota-violated	once	flag	Stop at the first rejection by the mutation quota
 O	kquota topics	--timeout	once	free	Time limit for retries of rejected topics, for example 10m
 O	kquota topics	--dry-run	once	flag	Check the change and print it, without sending it
 O	kquota topics	--validate-only	once	flag	With --create or --alter: let the controller check the change without making it
@@ -604,7 +604,7 @@ O	kquota move abort	--gone	many	brokers,	Brokers that will never come back
 O	kquota move abort	--take-over	once	flag	Take the lock from a command on another host, even if it may still be running
 O	kquota move abort	--yes	once	flag	Do not ask for confirmation
 O	kquota move abort	--output	once	text|json	Format of stdout
-O	kquota move abort	--elect-leaders	once	flag	When all replicas are back, elect the preferred leaders of the run'\''s partitions, in batches of 50
+O	kquota move abort	--elect-leaders	once	flag	If all replicas are already back, elect the preferred leaders of the run'\''s partitions, in batches of 50
 O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit

@@ -169,8 +169,8 @@ class AbortOptions(RecoveryOptions):
         bool,
         flag(
             "elect-leaders",
-            "When all replicas are back, elect the preferred leaders of the run's partitions, in batches of 50. "
-            "Not with --zookeeper.",
+            "If all replicas are already back, elect the preferred leaders of the run's partitions, in batches of 50. "
+            "Otherwise, repeat the command until it exits with 0. Not with --zookeeper.",
         ),
     ] = False
 

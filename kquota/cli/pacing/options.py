@@ -52,7 +52,8 @@ class PaceOptions:
         flag(
             "protect",
             "Raise the throttle while kquota's own writes to a scratch topic are fast. Lower it when they "
-            "become slow, when partitions lose in-sync replicas, or when the lag of a consumer group grows.",
+            "become slow, when partitions lose in-sync replicas, when the lag of a consumer group grows, or when "
+            "metrics of brokers show slow clients (--metrics).",
         ),
     ] = False
     max_latency: Annotated[

@@ -136,7 +136,11 @@ class TopicsOptions(WritingOptions):
     no_retry_quota_violated: Annotated[
         bool,
         With(*WRITES),
-        flag("no-retry-quota-violated", "Stop at the first rejection by the mutation quota, with exit code 75."),
+        flag(
+            "no-retry-quota-violated",
+            "Stop at the first rejection by the mutation quota. The exit code is 75, or 1 if another topic failed or "
+            "its result is unknown.",
+        ),
     ] = False
     timeout: Annotated[
         str | None,
