@@ -60,7 +60,8 @@ class MoveVerdict:
         """The error message for exit code 1: like `refused`, but without the explanation that the text already has."""
         if self.judged.feasible is False:
             throttle, needed = rates_of(self.judged)[0], throttle_needed(self.judged)
-            return f"the move can never finish (throttle {throttle}). Give a --throttle {needed}"
+            wave = f", because {named_wave(self.judged)} never ends" if isinstance(self.judged, Waves) else ""
+            return f"the move can never finish (throttle {throttle}){wave}. Give a --throttle {needed}"
         return self.refused
 
     @property
