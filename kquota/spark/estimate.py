@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 from kquota.errors import Invalid, Parameter, Refused
 from kquota.measure import highest
 from kquota.pace.disk_space import Arrival
+from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.waves import Split, Wave
 from kquota.pace.work import Allotment, Work, allotment
 from kquota.reassign.running_copies import RunningCopy
 from kquota.sizes.replica import BrokerBytes, Moved, MovingTopic
 from kquota.spark.files import Files
-from kquota.spark.flows import LED, LeaderRate, flows, part, summed
+from kquota.spark.flows import LED, LeaderRate, flows, log_dir_moves, part, summed
 from kquota.spark.partitions import KEY, Health, health, judged, partitions
 from kquota.spark.plans import PlanFrame, first_wrong
 from kquota.spark.reader import Reader
@@ -98,6 +99,8 @@ class Measured:
     """The number of out-of-sync followers in planned partitions that copy nothing, because they already have all target
     replicas.
     """
+    within: tuple[LogDirWork, ...] = ()
+    """The copies between log dirs of one broker, for each such broker."""
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -130,7 +133,7 @@ def measure(
     rows = judged(replicas).persist() if files.given_names() else judged(replicas)
     looking = beside(lambda: health(rows, files), "spark-job")  # two jobs run in parallel
     known_partitions = partitions(rows, plan, writes.by_partition, assumed_size, detailed=detailed)
-    if split or detailed or assumed_size is not None:
+    if split or detailed or assumed_size is not None or plan.places is not None:
         known_partitions = known_partitions.persist()
     sums = summed(known_partitions.withColumn("wave", F.lit(0)), plan.places, left)
     led = [row for row in sums if row["kind"] == LED]
@@ -159,6 +162,7 @@ def measure(
         arrivals=flow.arrivals,
         waves=waves,
         moved=moved(known_partitions) if detailed else None,
+        within=() if plan.places is None else log_dir_moves(replicas, plan.places, known_partitions, rate),
     )
 
 

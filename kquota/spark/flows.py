@@ -181,14 +181,15 @@ def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: LeaderRate) -> t
     )
 
 
-def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | None) -> tuple[LogDirWork, ...]:
+def log_dir_moves(
+    replicas: DataFrame, places: DataFrame, partitions: DataFrame, rate: LeaderRate
+) -> tuple[LogDirWork, ...]:
     """Return the work of each broker that moves replicas between its log dirs, sorted by broker id. `replicas` has the
-    columns of `spark.sizes`, and `places` has the log dirs of a plan.
+    columns of `spark.sizes`, `places` has the log dirs of a plan, and `partitions` has the leaders.
 
     A replica that is already in its planned log dir does not count. If a replica is already being copied to its planned
-    log dir, only the remaining bytes count. `rates` has `w`, the write rate of partitions in bytes per second. None
-    means that no rate is known. The writes of a broker are unknown (None) if the rate of one of its moving replicas is
-    unknown.
+    log dir, only the remaining bytes count. `rate` returns the write rate of some of a leader's partitions. The writes
+    of a broker are unknown (None) if the rate of one of its moving replicas is unknown.
     """
     # A path in a plan may end with a slash.
     wanted = places.select(*_REPLICA, F.regexp_replace("log_dir", "(?<=.)/+$", "").alias("target"))
@@ -203,22 +204,26 @@ def log_dir_moves(replicas: DataFrame, places: DataFrame, rates: DataFrame | Non
             F.coalesce(F.max(F.when(there, F.col("size"))), F.lit(0)).alias("copied"),
         )
         .where(F.col("size").isNotNull() & (F.col("path") != F.col("target")))
+        .select(*_REPLICA, F.greatest(F.col("size") - F.col("copied"), F.lit(0)).alias("missing"))
     )
-    replicas = (
-        moving.withColumn("w", F.lit(None).cast("double")) if rates is None else moving.join(rates, list(KEY), "left")
-    )
-    sums = replicas.groupBy("broker").agg(
-        F.count("*").alias("copies"),
-        F.sum(F.greatest(F.col("size") - F.col("copied"), F.lit(0))).alias("bytes"),
-        F.sum("w").alias("writes"),
-        F.count("w").alias("known"),
+    sums = (
+        partitions.select(*KEY, "leader", "size", "w")
+        .join(F.broadcast(moving), list(KEY))
+        .groupBy("broker", "leader")
+        .agg(
+            F.count("*").alias("partitions"),
+            F.sum("missing").alias("missing"),
+            F.sum("size").alias("bytes"),
+            F.sum("w").alias("writes"),
+            F.count("w").alias("written"),
+        )
     )
     return tuple(
         LogDirWork(
-            broker=row["broker"],
-            copies=row["copies"],
-            bytes=row["bytes"],
-            writes=row["writes"] if row["known"] == row["copies"] else None,
+            broker=broker,
+            copies=sum(row["partitions"] for row in rows),
+            bytes=sum(row["missing"] for row in rows),
+            writes=_written(rows, rate),
         )
-        for row in sorted(sums.collect(), key=lambda row: row["broker"])
+        for broker, rows in _by("broker", sums.collect()).items()
     )

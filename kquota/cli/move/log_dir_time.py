@@ -58,12 +58,14 @@ def never(paces: Iterable[LogDirPace]) -> str | None:
     """Return an error message for the first broker whose copies can never finish, or None if there is none."""
     for pace in paces:
         if pace.feasible is False:
-            throttle, writes = human_rates(pace.throttle or 0, pace.work.writes or 0.0)
-            return (
-                f"broker {pace.work.broker}: the copies between its log dirs can never finish at {throttle}, because "
-                f"producers write {writes} meanwhile. Give a higher {OPTION}"
-            )
+            copies = f"broker {pace.work.broker}: the copies between its log dirs"
+            return f"{copies} can never finish {_never_because(pace)}. Give a higher {OPTION}"
     return None
+
+
+def _never_because(pace: LogDirPace) -> str:
+    throttle, flows, writes = human_rates(pace.throttle or 0, pace.flows or 0.0, pace.work.writes or 0.0)
+    return f"at {throttle}: with its pauses, the broker copies {flows}, but producers write {writes} meanwhile"
 
 
 def time_line(pace: LogDirPace) -> str:
@@ -74,8 +76,7 @@ def time_line(pace: LogDirPace) -> str:
     if throttle is None:
         return f"{copies}: the time is unknown, because no throttle of these copies is known. Give {OPTION} RATE"
     if pace.feasible is False:
-        rate, written = human_rates(throttle, work.writes or 0.0)
-        return f"{copies}: never at {rate}, because producers write {written} meanwhile"
+        return f"{copies}: never {_never_because(pace)}"
     if pace.seconds is not None:
         return f"{copies}: about {human_duration(pace.seconds)} at {human_rate(throttle)}"
     seconds = pace.seconds_without_writes or 0.0

@@ -13,7 +13,6 @@ from kquota.cli.contract import say
 from kquota.cli.engine_options import spark_reader
 from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, is_live, must_be_alive
 from kquota.measure import agreeing
-from kquota.pace.log_dir_copy import LogDirWork
 from kquota.pace.waves import Split
 from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import MoveUnderWay, under_way
@@ -47,8 +46,6 @@ class Calculated:
     """
     running: MoveUnderWay | None = None
     """The running moves, or None if kquota does not know which moves are running."""
-    within: tuple[LogDirWork, ...] = ()
-    """The copies between log dirs of one broker, for each such broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +85,6 @@ def calculated(
         start = job.start or stack.enter_context(_starting(inputs, plan, job))
         reader = stack.enter_context(spark_reader(job.scratch, inputs.files, job.engine, start))
         from kquota.spark.estimate import bytes_left, measure
-        from kquota.spark.flows import log_dir_moves
         from kquota.spark.plans import planned, stored
         from kquota.spark.sizes import from_log_dirs, from_snapshots
 
@@ -98,12 +94,11 @@ def calculated(
         else:
             replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
         frame = planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
-        writes = _writes(reader, inputs, asked, history)
         measured = measure(
             replicas,
             inputs.files,
             frame,
-            writes,
+            _writes(reader, inputs, asked, history),
             reader,
             assumed_size=asked.assumed_size,
             split=split,
@@ -111,11 +106,10 @@ def calculated(
             left=bytes_left(reader, inputs.copies),
         )
         moves = _running(reader, inputs, frame)
-        within = () if frame.places is None else log_dir_moves(replicas, frame.places, writes.by_partition)
         rates = history.by_broker(asked.window) if history else {}
     if inputs.source == CLUSTER:
         must_be_alive(measured.unseen, inputs.brokers)
-    return Calculated(measured=measured, bytes_in=rates | asked.bytes_in(), running=moves, within=within)
+    return Calculated(measured=measured, bytes_in=rates | asked.bytes_in(), running=moves)
 
 
 def _starting(inputs: Inputs, plan: Plan | PlanFiles, job: Job) -> AbstractContextManager[Start]:

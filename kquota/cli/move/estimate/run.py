@@ -62,8 +62,9 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
             inputs = estimate_inputs.gathered(asked, options.connection, plan, scratch)
             live = inputs.source == CLUSTER
             found = calculated(inputs, asked, plan, split, job, detailed=wanted is not None)
-    settings = log_dir_time.log_dir_settings(options.connection, found.within) if live and found.within else {}
-    within = tuple(log_dir_time.paced(work, log_dir_rate, settings) for work in found.within)
+    works = found.measured.within
+    settings = log_dir_time.log_dir_settings(options.connection, works) if live and works else {}
+    within = tuple(log_dir_time.paced(work, log_dir_rate, settings) for work in works)
     noted = [
         *remarks(found.measured, live=live),
         *running_remarks(found.running),
