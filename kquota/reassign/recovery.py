@@ -12,7 +12,7 @@ from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses, verdict
 from kquota.reassign.restoring import may_stay_set
-from kquota.reassign.run import Run
+from kquota.reassign.run import Run, recreated
 from kquota.reassign.verification import Verification, verify
 
 
@@ -42,7 +42,8 @@ def state(run: Run, found: Snapshot) -> RunState:
     """
     goal = run.goal
     moving = any(name in found.running for name in goal.targets)
-    waiting = {name for name in run.waiting if name in found.partitions}
+    deleted = recreated(run, found.topic_ids)
+    waiting = {name for name in run.waiting if name in found.partitions and name.topic not in deleted}
     at_rest = (s for s in statuses(goal, found.partitions, found.running) if s.partition in waiting)
     if verdict(status.progress for status in at_rest) is not Progress.DONE:
         return RunState.WAITING if moving or len(waiting) < len(goal.targets) else RunState.NOT_SUBMITTED

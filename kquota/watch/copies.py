@@ -164,7 +164,7 @@ def _destinations(
     if moving and len(now.adding) < len(now.replicas):
         # These are the target replicas that are not in `now.before`. Calculating `now.before` would be slower.
         return [broker for broker in target if broker in now.adding or broker not in now.replicas]
-    found = known.get(name, ())
+    found = [broker for broker in known.get(name, ()) if broker in target]
     return found if found or done else [broker for broker in target if broker not in now.replicas]
 
 

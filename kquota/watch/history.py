@@ -173,9 +173,19 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
         last=last,
         destinations=known,
         arrival=total.arrival,
+        first_ends=_comparable_ends(history, moves),
         flowing=flow,
     )
     return _with_marks(grown, history, behind)
+
+
+def _comparable_ends(history: WatchHistory, moves: Sequence[WatchedMove]) -> Mapping[int, float]:
+    """Return `first_ends` without those of runs that are now being undone, because an undo copies other bytes."""
+    return {
+        number: end
+        for number, end in history.first_ends.items()
+        if (now := moves[number]) is (old := history.moves[number]) or now.run is None or now.targets == old.targets
+    }
 
 
 def window(history: WatchHistory, seconds: float) -> WatchSample | None:

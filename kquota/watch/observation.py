@@ -224,7 +224,7 @@ class MoveWatch:
         for number, move in enumerate(self._moves):
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
-                self._moves[number] = _same(move, replace(move, open=False) if still is None else self._of_run(still))
+                self._moves[number] = _same(move, _ended(move) if still is None else self._of_run(still))
         self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
 
     def _of_run(self, run: Run) -> WatchedMove:
@@ -238,7 +238,7 @@ class MoveWatch:
         if run is not None:
             move = self._of_run(run)
         elif self._moves and self._moves[0].run is not None:
-            move = replace(self._moves[0], open=False)
+            move = _ended(self._moves[0])
         else:
             move = WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
         return _same(self._moves[0], move) if self._moves else move
@@ -309,6 +309,11 @@ class MoveWatch:
 def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
     """Return the old object if the move has not changed, so that values calculated from this object stay valid."""
     return old if old == new else new
+
+
+def _ended(move: WatchedMove) -> WatchedMove:
+    """Return the move of a run that has ended. None of its partitions waits, because no command submits them now."""
+    return replace(move, open=False, submitted=frozenset(move.targets))
 
 
 def of_run(run: Run) -> WatchedMove:

@@ -65,6 +65,12 @@ def test_the_work_for_the_state_of_a_run_grows_with_its_partitions_not_with_thei
     assert Hashed.times < 10 * len(names)
 
 
+def test_partitions_of_a_recreated_topic_do_not_wait(world: World) -> None:
+    run = interrupted(world)
+    world.cluster.topic_ids |= {"t": "another", "u": "another"}
+    assert state(run, world.cluster.snapshot(None)) is RunState.ENDED
+
+
 def undo(world: World, run: Run) -> None:
     back = backwards(run)
     prepared = prepare_again(world.cluster, world.runs, world.clock, back)

@@ -1,0 +1,70 @@
+"""Runs that another host undoes or ends while they are watched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kquota.reassign.plan import Plan
+from kquota.reassign.recovery import backwards
+from kquota.terms import BrokerId
+from kquota.watch.observation import MoveWatch
+from tests.stores.record.hosts import RUN
+from tests.watch.stage import MB, Watched, brokers, name
+
+BACK = Plan(targets={name(number): brokers(1, 2) for number in range(2)})
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def first_wave(stage: Watched, size: int = 100 * MB) -> MoveWatch:
+    """Watches a run of two waves. Its first wave is running."""
+    stage.topic(2, size=size)
+    plan = Plan(targets={name(number): brokers(1, 3) for number in range(2)})
+    stage.move({name(0): brokers(1, 3)}, throttle=5 * MB)
+    stage.runs.begin(replace(RUN, plan=plan, rollback=BACK, handed_over=frozenset({name(0)})))
+    return stage.watch(run=RUN.id)
+
+
+def test_no_partition_of_an_ended_run_waits(stage: Watched) -> None:
+    watch = first_wave(stage)
+    assert stage.look(watch, 2).view.moves[0].waiting == 1
+    stage.cluster.cancel(name(0))
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(run, finished=stage.clock.now()))
+    found = stage.look(watch, 40)
+    [move] = found.view.moves
+    assert (found.ended, move.waiting, move.elsewhere, move.destinations) == (True, 0, 2, ())
+
+
+def test_a_cancelled_copy_is_no_copy_of_the_undo(stage: Watched) -> None:
+    watch = first_wave(stage)
+    stage.look(watch, 2)
+    stage.cluster.cancel(name(0))
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(backwards(run), handed_over=frozenset(BACK.targets)))
+    found = stage.look(watch, 40)
+    [move] = found.view.moves
+    assert (found.ended, move.done, move.copied, move.destinations) == (True, 2, 0, ())
+
+
+def test_the_drift_of_an_undo_is_not_measured_from_the_end_of_the_move(stage: Watched) -> None:
+    watch = first_wave(stage, size=600 * MB)
+    stage.cluster.finish(name(0))
+    del stage.cluster.sizes[name(0), BrokerId(2)]
+    stage.move({name(1): brokers(1, 3)}, throttle=5 * MB)
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(run, handed_over=frozenset(BACK.targets)))
+    assert stage.look(watch, 60).view.moves[0].drift == pytest.approx(0, abs=5)
+    stage.cluster.cancel(name(1))
+    stage.move({name(0): brokers(1, 2)}, throttle=5 * MB)
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(backwards(run), handed_over=frozenset(BACK.targets)))
+    [move] = stage.look(watch, 40).view.moves
+    assert move.moving == 1
+    assert move.drift == pytest.approx(0, abs=5)
