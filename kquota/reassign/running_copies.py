@@ -50,28 +50,36 @@ def _copy(own: Replica | None, leader: Replica | None, *, known: bool) -> Runnin
     """`known` is false if `own` was not found, and its broker did not report all its log dirs."""
     if not known:
         return RunningCopy(copied=None, left=None)
-    left = None if leader is None else leader.size if own is None else _left(own, leader)
-    return RunningCopy(copied=0 if own is None else own.size, left=left)
+    copied = 0 if own is None else own.size
+    if leader is None:
+        return RunningCopy(copied=copied, left=None)
+    end, start = leader.end_offset, leader.local_start_offset
+    lag = end if own is None else offsets_behind(own.end_offset, end)
+    offsets = None if end is None or start is None else end - start
+    return RunningCopy(copied=copied, left=missing_bytes(copied, leader.size, lag, offsets))
 
 
-def _left(own: Replica, leader: Replica) -> int | None:
-    """Return the bytes that are left, or None if a required offset is unknown.
+def offsets_behind(end: int | None, leader_end: int | None) -> int | None:
+    """Return how many offsets a log is behind the log of its leader, or None if either log end offset is unknown."""
+    if end is None or leader_end is None:
+        return None
+    return leader_end - end if leader_end > end else 0
 
-    This is usually the difference of the sizes, because a follower stores the same batches as its leader. If the
-    follower lacks offsets but is not smaller, for example because the log of the leader was compacted, each missing
-    offset counts with the mean size.
+
+def missing_bytes(copied: int | None, size: int, lag: int | None, offsets: int | None) -> int | None:
+    """Estimate the bytes that a copy still needs. None if they are unknown. `size` and `offsets` are the bytes and the
+    offsets of the leader's log, and `lag` is the number of offsets that the copy lacks.
+
+    A follower copies batches unchanged, so the missing bytes are the difference in log size. If retention or compaction
+    left the leader's log no larger than the copy, each missing offset counts with the mean size.
     """
-    missing = leader.size - own.size
-    if leader.end_offset is None or own.end_offset is None:
-        return missing if missing >= 0 else None
-    lag = leader.end_offset - own.end_offset
-    if lag <= 0:
+    if lag == 0 or not size:
         return 0
-    if missing > 0:
-        return missing
-    start = leader.local_start_offset
-    held = None if start is None else leader.end_offset - start
-    return leader.size * min(lag, held) // held if held else None
+    if copied is None:
+        return None
+    if size > copied:
+        return size - copied
+    return None if lag is None or not offsets else size * min(lag, offsets) // offsets
 
 
 def before_the_move(log_dirs: Iterable[LogDir], copies: Mapping[ReplicaId, RunningCopy]) -> list[LogDir]:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kquota.reassign.moves import PartitionReplicas, Replicas
+from kquota.reassign.running_copies import missing_bytes, offsets_behind
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.reading import LogNumbers, WatchedMove, WatchedTopic, WatchReading, answering_brokers, same_moves
 
@@ -195,27 +196,6 @@ def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReadin
                     lag = end
                 elif own is not None:
                     lag = offsets_behind(ends.get(destination, _NONE).get(topic, _NO_NUMBERS).get(number), end)
-                left = _left(copied, size, end, lag)
+                # The start of the leader's log is not read, so the mean size of an offset may be too small.
+                left = missing_bytes(copied, size, lag, end)
             yield made((move, replica, leader, copied, left, lag, size, False, begun, submitted, followers))
-
-
-def offsets_behind(end: int | None, leader_end: int | None) -> int | None:
-    """Return how many offsets a log is behind the log of its leader, or None if either log end offset is unknown."""
-    if end is None or leader_end is None:
-        return None
-    return leader_end - end if leader_end > end else 0
-
-
-def _left(copied: int | None, size: int, end: int | None, lag: int | None) -> int | None:
-    """Estimate the missing bytes. `size` and `end` are those of the leader's log.
-
-    A follower copies batches unchanged, so the missing bytes are the difference in log size. If retention or compaction
-    left the leader's log no larger than the copy, the estimate is `lag` times the mean bytes per offset.
-    """
-    if lag == 0:
-        return 0
-    if copied is None:
-        return None
-    if size > copied:
-        return size - copied
-    return None if lag is None or not end else lag * size // end

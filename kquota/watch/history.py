@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kquota.reassign.moves import Replicas
+from kquota.reassign.running_copies import offsets_behind
 from kquota.terms import SAMPLE_MS, SAMPLES, BrokerId, ReplicaId, TopicPartition
-from kquota.watch.copies import CopyReading, PlannedCopies, copies, offsets_behind
+from kquota.watch.copies import CopyReading, PlannedCopies, copies
 from kquota.watch.links import (
     Flowing,
     LinkEnd,

@@ -65,7 +65,15 @@ CASES: dict[str, tuple[list[LogDir], RunningCopy]] = {
     ),
     "offsets are unknown, and the sizes are equal": (
         [log_dir(1, log(90, leader=True)), log_dir(3, log(90))],
-        RunningCopy(copied=90, left=0),
+        RunningCopy(copied=90, left=None),
+    ),
+    "offsets are unknown, and the leader is empty": (
+        [log_dir(1, log(0, leader=True)), log_dir(3, log(0))],
+        RunningCopy(copied=0, left=0),
+    ),
+    "only some offsets of the leader are left": (
+        [log_dir(1, log(90, 900, leader=True, start=850)), log_dir(3, log(95, 700))],
+        RunningCopy(copied=95, left=90),
     ),
     "offsets are unknown, and the copy is larger": (
         [log_dir(1, log(90, leader=True)), log_dir(3, log(91))],
