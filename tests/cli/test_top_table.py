@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 
+from kquota.cli.connection import Connection
+from kquota.cli.quota.metrics_source import MetricsSource
+from kquota.cli.quota.top import run as top
+from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.quota.top.run import TopClients
+from kquota.errors import Invalid, Unreachable
 from kquota.quota.entity import Entity
 from kquota.quota.usage import BucketUse, QuotaBucket, Usage
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
@@ -57,3 +64,40 @@ def test_a_throttled_client_never_shows_0(throttle_ms: float | None, tokens: flo
     found = TopClients(brokers=("1",), controller_queue_ms=None, clients=(client,), most=20)
     (line,) = list(found.text())[1:]
     assert line.partition("75%")[2].partition("  1  ")[0].strip() == shown
+
+
+def live_table(monkeypatch: pytest.MonkeyPatch, *errors: BaseException) -> list[str]:
+    """The lines of readings that fail with these errors. The last error ends the table."""
+    lines: list[str] = []
+    left = iter(errors)
+
+    def read(*_: object) -> TopClients:
+        raise next(left)
+
+    @contextmanager
+    def live() -> Iterator[Callable[[Iterable[str], Iterable[str]], None]]:
+        yield lambda table, _: lines.extend(table)
+
+    monkeypatch.setattr(top, "_read", read)
+    monkeypatch.setattr(top, "live", live)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("kquota.cli.world.quotas", nullcontext)
+    source = MetricsSource(prometheus="http://prometheus:9090")
+    with pytest.raises(type(errors[-1])):
+        list(top.run(TopOptions(connection=Connection(bootstrap_server="broker:9092"), source=source)))
+    return lines
+
+
+def test_a_live_table_continues_while_prometheus_lists_a_returning_broker_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent, twice = Unreachable("no answer"), Invalid("broker 3 is listed twice")
+    assert live_table(monkeypatch, silent, twice, KeyboardInterrupt()) == [
+        "warning: no answer. Trying again",
+        "warning: broker 3 is listed twice. Trying again",
+    ]
+
+
+def test_a_live_table_ends_if_its_first_reading_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert live_table(monkeypatch, Invalid("broker 3 is listed twice")) == []

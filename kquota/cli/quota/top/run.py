@@ -20,7 +20,7 @@ from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.quota.use_text import amount, bucket_name
 from kquota.cli.table import COLUMNS, aligned, columns
-from kquota.errors import Unreachable
+from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.measure import counted
 from kquota.quota.limits import plain
 from kquota.quota.port import Principals
@@ -164,20 +164,29 @@ def run(options: TopOptions) -> Generator[TopClients]:
         if not watched:
             yield _read(reader, quotas, options, source)
             return
+        passing: tuple[type[KquotaError], ...] = (Unreachable,)
         with live() as show:
             while True:
                 began = time.monotonic()
-                show(_lines(reader, quotas, options, source), ())
+                show(_lines(reader, quotas, options, source, passing), ())
+                # After the first reading, the source is valid. Prometheus can list a broker twice while it returns.
+                passing = (Unreachable, Invalid)
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
 
-def _lines(reader: world.UsageReader, quotas: Principals, options: TopOptions, source: MetricsSource) -> Iterator[str]:
-    """Yield the lines of one reading. If the source does not answer, yield only a warning, because the next reading may
+def _lines(
+    reader: world.UsageReader,
+    quotas: Principals,
+    options: TopOptions,
+    source: MetricsSource,
+    passing: tuple[type[KquotaError], ...],
+) -> Iterator[str]:
+    """Yield the lines of one reading. After an error in `passing`, yield only a warning, because the next reading may
     succeed.
     """
     try:
         found = _read(reader, quotas, options, source)
-    except Unreachable as error:
+    except passing as error:
         yield f"warning: {worded(error)}. Trying again"
         return
     yield from found.notes
