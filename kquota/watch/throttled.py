@@ -38,15 +38,17 @@ class ThrottledReplicas:
     ) -> None:
         """Replace the requested lists. With `complete`, remove all other lists.
 
-        A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value.
+        A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value, unless its
+        topic was deleted.
         """
         before = self._lists
         self._lists = {} if complete else dict(before)
         places: dict[str, tuple[int, BrokerId] | None] = {}
+        topics = {name.topic for name in snapshot.partitions} if len(lists) < len(requested) else ()
         for setting in requested:
             known = before.get(setting)
             if setting not in lists:
-                if known is not None:
+                if known is not None and setting.name in topics:
                     self._lists[setting] = known
                 continue
             text = lists[setting]

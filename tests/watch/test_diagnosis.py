@@ -278,6 +278,15 @@ def test_a_throttled_list_that_cannot_be_read_keeps_its_last_value(stage: Watche
     assert ThrottleLeft in kinds(stage, watch, 60)
 
 
+def test_a_deleted_topic_is_not_throttled(stage: Watched) -> None:
+    """Brokers report no list of a topic that does not exist."""
+    watch = stage.watch(small(stage))
+    assert ThrottleLeft in kinds(stage, watch, 2)
+    del stage.cluster.partitions[name(0)], stage.cluster.producers[name(0)]
+    stage.cluster.unreadable.add("orders")
+    assert kinds(stage, watch, 60) == set()
+
+
 def test_a_throttle_that_outlives_its_run_is_not_the_throttle_of_this_run(stage: Watched) -> None:
     """Another run still lists the partition, so the ended run cannot be continued to restore it."""
     watch = stage.watch(recorded(stage))
