@@ -225,7 +225,10 @@ class MoveWatch:
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
                 self._moves[number] = _same(move, _ended(move) if still is None else self._of_run(still))
-        self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
+        added = [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
+        moved_again = {name for move in added for name in move.targets}
+        self._moves = [_without(move, moved_again) if move.run and not move.open else move for move in self._moves]
+        self._moves += added
 
     def _of_run(self, run: Run) -> WatchedMove:
         expected = run.course.expected
@@ -314,6 +317,19 @@ def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
 def _ended(move: WatchedMove) -> WatchedMove:
     """Return the move of a run that has ended. None of its partitions waits, because no command submits them now."""
     return replace(move, open=False, submitted=frozenset(move.targets))
+
+
+def _without(move: WatchedMove, names: Set[TopicPartition]) -> WatchedMove:
+    """Return the move of an ended run without the partitions that a later run moves, so that copies count only once."""
+    if names.isdisjoint(move.targets):
+        return move
+    targets = {name: target for name, target in move.targets.items() if name not in names}
+    return replace(
+        move,
+        targets=targets,
+        submitted=frozenset(targets),
+        log_dirs={replica: path for replica, path in move.log_dirs.items() if replica[0] not in names},
+    )
 
 
 def of_run(run: Run) -> WatchedMove:

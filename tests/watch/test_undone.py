@@ -68,3 +68,20 @@ def test_the_drift_of_an_undo_is_not_measured_from_the_end_of_the_move(stage: Wa
     [move] = stage.look(watch, 40).view.moves
     assert move.moving == 1
     assert move.drift == pytest.approx(0, abs=5)
+
+
+def test_a_later_run_of_the_same_partitions_counts_their_copies_alone(stage: Watched) -> None:
+    first_wave(stage, size=600 * MB)
+    watch = stage.watch()
+    stage.look(watch, 2)
+    stage.cluster.cancel(name(0))
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(run, finished=stage.clock.now()))
+    stage.look(watch, 40)
+    stage.move({name(0): brokers(1, 3)}, throttle=5 * MB)
+    stage.runs.begin(replace(run, id="20260301T124000Z-0123456789ab"))
+    found = stage.look(watch, 60)
+    old, new = found.view.moves
+    assert (old.moving, old.destinations, new.moving, old.ended) == (0, (), 1, True)
+    [leader, _] = found.view.brokers
+    assert leader.sent == pytest.approx(5 * MB, rel=0.05)
