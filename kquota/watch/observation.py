@@ -224,11 +224,20 @@ class MoveWatch:
         for number, move in enumerate(self._moves):
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
-                self._moves[number] = _same(move, _ended(move) if still is None else self._of_run(still))
+                self._moves[number] = _same(move, self._ended(move) if still is None else self._of_run(still))
         added = [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
         moved_again = {name for move in added for name in move.targets}
         self._moves = [_without(move, moved_again) if move.run and not move.open else move for move in self._moves]
         self._moves += added
+
+    def _ended(self, move: WatchedMove) -> WatchedMove:
+        """Return the move of a run that is not open now. None of its partitions waits, because no command submits them.
+
+        If the record of the run cannot be read now, for example because a newer kquota wrote it, return `move`.
+        """
+        if move.run in self._ports.runs.unreadable:
+            return move
+        return replace(move, open=False, submitted=frozenset(move.targets))
 
     def _of_run(self, run: Run) -> WatchedMove:
         expected = run.course.expected
@@ -241,7 +250,7 @@ class MoveWatch:
         if run is not None:
             move = self._of_run(run)
         elif self._moves and self._moves[0].run is not None:
-            move = _ended(self._moves[0])
+            move = self._ended(self._moves[0])
         else:
             move = WatchedMove(run=None, targets=plan.targets, log_dirs=log_dirs_of(plan))
         return _same(self._moves[0], move) if self._moves else move
@@ -312,11 +321,6 @@ class MoveWatch:
 def _same(old: WatchedMove, new: WatchedMove) -> WatchedMove:
     """Return the old object if the move has not changed, so that values calculated from this object stay valid."""
     return old if old == new else new
-
-
-def _ended(move: WatchedMove) -> WatchedMove:
-    """Return the move of a run that has ended. None of its partitions waits, because no command submits them now."""
-    return replace(move, open=False, submitted=frozenset(move.targets))
 
 
 def _without(move: WatchedMove, names: Set[TopicPartition]) -> WatchedMove:

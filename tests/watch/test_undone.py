@@ -9,6 +9,7 @@ import pytest
 
 from kquota.reassign.plan import Plan
 from kquota.reassign.recovery import backwards
+from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import BrokerId
 from kquota.watch.observation import MoveWatch
 from tests.stores.record.hosts import RUN
@@ -40,6 +41,18 @@ def test_no_partition_of_an_ended_run_waits(stage: Watched) -> None:
     found = stage.look(watch, 40)
     [move] = found.view.moves
     assert (found.ended, move.waiting, move.elsewhere, move.destinations) == (True, 0, 2, ())
+
+
+def test_a_run_whose_record_cannot_be_read_any_more_has_not_ended(
+    stage: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = first_wave(stage)
+    stage.look(watch, 2)
+    monkeypatch.setattr(RecordedRuns, "unfinished", lambda _: ())
+    monkeypatch.setattr(RecordedRuns, "unreadable", (RUN.id,))
+    found = stage.look(watch, 40)
+    [move] = found.view.moves
+    assert (found.ended, move.open, move.waiting) == (False, True, 1)
 
 
 def test_a_cancelled_copy_is_no_copy_of_the_undo(stage: Watched) -> None:
