@@ -149,14 +149,22 @@ def obstacle(move: Move, found: Snapshot, run: Run, *, force: bool) -> str | Non
 
 
 def check_replication_factor(plan: Plan, found: Snapshot) -> None:
-    """Raise Refused if the plan would change a replication factor."""
-    for name, target in plan.targets.items():
-        if len(target) != (now := len(found.partitions[name].before)):
-            raise Refused(
-                f"{name}: the plan has {counted(len(target), 'replica')}, but the partition has {now}, and ",
-                Parameter("disallow_replication_factor_change"),
-                " forbids the change. Nothing was written. Correct the plan, or leave out this option",
-            )
+    """Raise Refused, with the partitions, if the plan would change a replication factor.
+
+    During a move, the replication factor is that of the move's target, as in controllers of Kafka 4.3.1.
+    """
+    changed = [
+        f"{name} from {before} to {after}"
+        for name, target in plan.targets.items()
+        if (before := len(found.partitions[name].target)) != (after := len(target))
+    ]
+    if changed:
+        raise Refused(
+            f"the plan changes the replication factor of {counted(len(changed), 'partition')} "
+            f"({few(changed, _SHOWN)}), which ",
+            Parameter("disallow_replication_factor_change"),
+            " forbids. Nothing was written. Correct the plan, or leave out this option",
+        )
 
 
 def check_return(
