@@ -250,6 +250,14 @@ def test_both_tools_accept(
         assert f"{NOWHERE}: Connection refused" in ran.err
 
 
+@pytest.mark.parametrize("action", ["generate", "execute", "verify", "cancel"])
+def test_only_list_works_over_controllers(folder: Path, action: str) -> None:
+    """Kafka's tool also cancels moves over the controllers (4.3.1)."""
+    words = "only brokers report in-sync replicas" if action == "cancel" else NOT_WITH("bootstrap-controller", action)
+    arguments = [f"--{action}", *NEEDED[action]]
+    assert words in refused(ours(folder, arguments, "--bootstrap-controller"))
+
+
 def on_zookeeper() -> list[list[str]]:
     return [RIGHT[name][0] for name in ALSO_ON_ZOOKEEPER]
 

@@ -139,6 +139,11 @@ WRONG = {
     "log-dirs without an action": (["log-dirs"], "--describe, --snapshot DIR and --compact DIR"),
     "a broker that is not a number": (["log-dirs", "--describe", "--broker-list", "1,x"], "broker ids"),
     "an empty topic": (["log-dirs", "--describe", "--topic-list", "a,"], "a name is empty"),
+    "no topic, which Kafka's tool reads as every topic": (
+        ["log-dirs", "--describe", "--topic-list", ""],
+        "a name is empty",
+    ),
+    "no broker, which it reads as every broker": (["log-dirs", "--describe", "--broker-list", ""], "broker ids"),
     "log-dirs on ZooKeeper": (["log-dirs", "--describe"], "no cluster is given"),
 }
 

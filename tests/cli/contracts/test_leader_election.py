@@ -38,6 +38,13 @@ def test_elections(house: InMemory, session: Transcript, tmp_path: Path, monkeyp
     seed(house)
     house.elections.troubled = {1: TopicPartition("payments", 0)}
     session.kquota(f"leader-election {BROKER} --election-type preferred --all-topic-partitions --batch 1 --settle 1s")
+    session.note(
+        "the older name of --command-config, which Kafka's tool reports as deprecated on stdout (4.2 and newer)"
+    )
+    older = f"--admin.config {written(tmp_path, 'admin.properties', 'request.timeout.ms=55000')}"
+    for command in (older, f"{older} --command-config {tmp_path / 'admin.properties'}"):
+        seed(house)
+        session.kquota(f"leader-election {BROKER} --election-type preferred --topic orders --partition 0 {command}")
     session.note("usage")
     for command in (
         "",
