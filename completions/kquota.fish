@@ -278,10 +278,10 @@ function offer(word, description) {
 O	kquota	--version	once	flag	Print the version and exit
 O	kquota	--help	once	flag	Show this message and exit
 C	kquota configs	Set and show quotas, and the configs of topics, brokers and other entities, like kafka-configs
-O	kquota configs	--bootstrap-server	once	free	Kafka brokers
-O	kquota configs	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota configs	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota configs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota configs	--bootstrap-server	once	free	Connect through these brokers
+O	kquota configs	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota configs	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota configs	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota configs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota configs	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota configs	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -292,7 +292,7 @@ O	kquota configs	--add-config	once	pairs	Configs to set
 O	kquota configs	--add-config-file	once	files	Java properties file with configs to set
 O	kquota configs	--password-file	once	files	File with the password of a SCRAM credential, or - for stdin
 O	kquota configs	--delete-config	many	keys,	Configs to remove
-O	kquota configs	--entity-type	many	entity-types	One of topics, clients, users, brokers, ips, client-metrics, groups, broker-loggers
+O	kquota configs	--entity-type	many	entity-types	Type of the entity: topics, clients, users, brokers, ips, client-metrics, groups, broker-loggers
 O	kquota configs	--entity-name	many	entity-names	Name of the entity, one for each --entity-type, in the same order
 O	kquota configs	--entity-default	once	flag	Use the default entity of the type instead of a name
 O	kquota configs	--user	once	free	Short for --entity-type users --entity-name NAME (a principal'\''s name)
@@ -313,10 +313,10 @@ O	kquota configs	--yes	once	flag	Do not ask for confirmation
 O	kquota configs	--output	once	text|json|tsv	Format of stdout
 O	kquota configs	--help	once	flag	Show this message and exit
 C	kquota reassign-partitions	Move partitions under a throttle, and restore every throttle exactly as it was
-O	kquota reassign-partitions	--bootstrap-server	once	free	Kafka brokers
-O	kquota reassign-partitions	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota reassign-partitions	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota reassign-partitions	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota reassign-partitions	--bootstrap-server	once	free	Connect through these brokers
+O	kquota reassign-partitions	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota reassign-partitions	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota reassign-partitions	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota reassign-partitions	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota reassign-partitions	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota reassign-partitions	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -327,23 +327,23 @@ O	kquota reassign-partitions	--verify	once	flag	Report whether the moves have en
 O	kquota reassign-partitions	--cancel	once	flag	Stop the moves
 O	kquota reassign-partitions	--list	once	flag	Show every running move of the cluster
 O	kquota reassign-partitions	--reassignment-json-file	once	files	The plan, as --generate and `kquota move plan` print it
-O	kquota reassign-partitions	--all-runs	once	flag	Verify every open run instead of one plan, for example from cron
+O	kquota reassign-partitions	--all-runs	once	flag	For --verify: verify every open run instead of one plan, for example from cron
 O	kquota reassign-partitions	--topics-to-move-json-file	once	files	For --generate, the topics: {"topics":[{"topic":"foo"}],"version":1}
 O	kquota reassign-partitions	--broker-list	once	brokers,	For --generate, the brokers to place the topics on
 O	kquota reassign-partitions	--disable-rack-aware	once	flag	For --generate: ignore the racks of the brokers
 O	kquota reassign-partitions	--seed	once	free	For --generate: seed of an earlier proposal, to repeat it
 O	kquota reassign-partitions	--throttle	once	free	Throttle rate for the copies that each broker sends and receives, for example 50MB/s
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
-O	kquota reassign-partitions	--unthrottled	once	flag	Confirm that the copies need no throttle, so that kquota prints no note
+O	kquota reassign-partitions	--unthrottled	once	flag	For --execute: confirm that the copies need no throttle, and print no note about it
 O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
-O	kquota reassign-partitions	--preserve-throttles	once	flag	Do not restore any throttle
-O	kquota reassign-partitions	--clear-all	once	flag	If no move is running, clear the rates of all brokers and the lists of the plan'\''s topics, including those of other tools and users, as Kafka'\''s --verify does
-O	kquota reassign-partitions	--additional	once	flag	Start even if other moves are running in the cluster
-O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	Refuse a plan that changes a replication factor
+O	kquota reassign-partitions	--preserve-throttles	once	flag	For --verify and --cancel: do not restore any throttle
+O	kquota reassign-partitions	--clear-all	once	flag	For --verify: if no move is running, clear the rates of all brokers and the lists of the plan'\''s topics, including those of other tools and users, as Kafka'\''s --verify does
+O	kquota reassign-partitions	--additional	once	flag	For --execute: start even if other moves are running in the cluster
+O	kquota reassign-partitions	--disallow-replication-factor-change	once	flag	For --execute: refuse a plan that changes a replication factor
 O	kquota reassign-partitions	--timeout	once	free	Time to wait for moves between log dirs to start (--cancel: to stop)
 O	kquota reassign-partitions	--force	once	flag	Run the command even if a check refuses it as dangerous
-O	kquota reassign-partitions	--wait	once	flag	Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
+O	kquota reassign-partitions	--wait	once	flag	For --execute: watch the moves until they have ended, like `kquota move watch`, and then restore the throttle
 O	kquota reassign-partitions	--reason	once	free	Reason that colleagues see
 O	kquota reassign-partitions	--dry-run	once	flag	Check everything and print the changes, without writing them
 O	kquota reassign-partitions	--yes	once	flag	Do not ask for confirmation
@@ -353,8 +353,8 @@ O	kquota reassign-partitions	--textfile	once	files	Also write metrics of the clu
 O	kquota reassign-partitions	--output	once	text|json|tsv	Format of stdout
 O	kquota reassign-partitions	--help	once	flag	Show this message and exit
 C	kquota topics	Create, grow and delete topics under a mutation quota; list and describe them
-O	kquota topics	--bootstrap-server	once	free	Kafka brokers
-O	kquota topics	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota topics	--bootstrap-server	once	free	Connect through these brokers
+O	kquota topics	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota topics	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota topics	--create	once	flag	Create topics
 O	kquota topics	--alter	once	flag	Add partitions to topics
@@ -385,8 +385,8 @@ O	kquota topics	--output	once	text|json|tsv	Format of stdout
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
 C	kquota leader-election	Elect leaders like kafka-leader-election, also in batches with a health check
-O	kquota leader-election	--bootstrap-server	once	free	Kafka brokers
-O	kquota leader-election	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota leader-election	--bootstrap-server	once	free	Connect through these brokers
+O	kquota leader-election	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota leader-election	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota leader-election	--election-type	once	preferred|unclean	preferred: the first replica becomes the leader
 O	kquota leader-election	--topic	once	topics	Topic of the partition; needs --partition
@@ -402,8 +402,8 @@ O	kquota leader-election	--output	once	text|json	Format of stdout
 O	kquota leader-election	--admin.config	once	free	
 O	kquota leader-election	--help	once	flag	Show this message and exit
 C	kquota log-dirs	Show replica sizes like kafka-log-dirs, and record them in a history
-O	kquota log-dirs	--bootstrap-server	once	free	Kafka brokers
-O	kquota log-dirs	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota log-dirs	--bootstrap-server	once	free	Connect through these brokers
+O	kquota log-dirs	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota log-dirs	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota log-dirs	--describe	once	flag	Print the size of every replica in bytes, as JSON
 O	kquota log-dirs	--snapshot	once	folders	Write the replica sizes into a new snapshot file in DIR
@@ -417,8 +417,8 @@ O	kquota log-dirs	--help	once	flag	Show this message and exit
 C	kquota move	Plan, estimate, run, watch, adjust, resume, undo and report on partition moves
 O	kquota move	--help	once	flag	Show this message and exit
 C	kquota move plan	Plan a move that copies the fewest bytes: drain or add brokers, set replication factors, repair racks, or balance brokers
-O	kquota move plan	--bootstrap-server	once	free	Kafka brokers
-O	kquota move plan	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move plan	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move plan	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move plan	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move plan	--drain	once	brokers,	Move all replicas off these brokers, alive or dead
 O	kquota move plan	--add	once	brokers,	Move replicas to these brokers until their bytes are within --tolerance of the mean
@@ -437,8 +437,8 @@ O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the fi
 O	kquota move plan	--output	once	text|json	Format of stdout
 O	kquota move plan	--help	once	flag	Show this message and exit
 C	kquota move estimate	Estimate how long a throttled move takes, whether it can finish, and which broker is the bottleneck
-O	kquota move estimate	--bootstrap-server	once	free	Kafka brokers
-O	kquota move estimate	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move estimate	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move estimate	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move estimate	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move estimate	--reassignment-json-file	once	files	The plan in the format of kafka-reassign-partitions, JSON lines or Parquet; a file or a folder
 O	kquota move estimate	--throttle	once	free	Replication throttle of each broker, for example 50MB/s
@@ -465,8 +465,8 @@ O	kquota move estimate	--output	once	text|json	Format of stdout
 O	kquota move estimate	--help	once	flag	Show this message and exit
 C	kquota move run	Run a whole move: check the cluster, throttle, move in waves, wait, and restore the throttle
 A	kquota move run	free
-O	kquota move run	--bootstrap-server	once	free	Kafka brokers
-O	kquota move run	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move run	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move run	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move run	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move run	--record	once	topics	Topic of the shared record, or `none` to use only the journals of this host
 O	kquota move run	--throttle	once	free	Throttle rate for the copies that each broker sends and receives, for example 50MB/s
@@ -483,7 +483,7 @@ O	kquota move run	--max-per-broker	once	free	Copy at most N replicas to a broker
 O	kquota move run	--max-in-flight	once	free	Copy at most this many bytes at the same time, for example 100GB
 O	kquota move run	--elect-leaders	once	flag	After the moves, elect the preferred leaders of the plan'\''s partitions, in batches
 O	kquota move run	--election-batch	once	free	With --elect-leaders: partitions in one batch
-O	kquota move run	--force	once	flag	Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, a small disk, a low throttle, or too few replicas in sync
+O	kquota move run	--force	once	flag	Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, too little disk space, a throttle that is too low, or too few replicas in sync
 O	kquota move run	--abort-on-trouble	once	flag	Undo the move if a partition outside the plan loses its leader or an in-sync replica
 O	kquota move run	--reason	once	free	Reason that colleagues see
 O	kquota move run	--yes	once	flag	Do not ask for confirmation
@@ -492,9 +492,9 @@ O	kquota move run	--dry-run	once	flag	Print the changes, without writing them
 O	kquota move run	--output	once	text|json	Format of stdout
 O	kquota move run	--help	once	flag	Show this message and exit
 C	kquota move status	Show the open runs, their progress, and who began them
-O	kquota move status	--bootstrap-server	once	free	Kafka brokers
-O	kquota move status	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move status	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move status	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move status	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -506,9 +506,9 @@ O	kquota move status	--textfile	once	files	Also write metrics of the cluster for
 O	kquota move status	--output	once	text|json	Format of stdout
 O	kquota move status	--help	once	flag	Show this message and exit
 C	kquota move watch	Show bytes, throughput, lag and time left of running moves, and why a move makes no progress
-O	kquota move watch	--bootstrap-server	once	free	Kafka brokers
-O	kquota move watch	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move watch	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move watch	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move watch	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move watch	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move watch	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move watch	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move watch	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -520,10 +520,10 @@ O	kquota move watch	--once	once	flag	Read the cluster once
 O	kquota move watch	--state-dir	once	folders	Folder for the run journals
 O	kquota move watch	--output	once	text|json	Format of stdout
 O	kquota move watch	--help	once	flag	Show this message and exit
-C	kquota move adjust	Change the throttle of a running move: to a rate, for a deadline, by time of day, or to protect clients
-O	kquota move adjust	--bootstrap-server	once	free	Kafka brokers
-O	kquota move adjust	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move adjust	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+C	kquota move adjust	Pause a move, or change its throttle: to a rate, for a deadline, by time of day, or to protect clients
+O	kquota move adjust	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move adjust	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move adjust	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move adjust	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move adjust	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move adjust	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -552,9 +552,9 @@ O	kquota move adjust	--state-dir	once	folders	Folder for the run journals
 O	kquota move adjust	--output	once	text|json	Format of stdout
 O	kquota move adjust	--help	once	flag	Show this message and exit
 C	kquota move report	Show how a run went: its expected and actual time, and its throughput
-O	kquota move report	--bootstrap-server	once	free	Kafka brokers
-O	kquota move report	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move report	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move report	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move report	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move report	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move report	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move report	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move report	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -565,10 +565,10 @@ O	kquota move report	--state-dir	once	folders	Folder for the run journals
 O	kquota move report	--output	once	text|json|tsv	Format of stdout
 O	kquota move report	--help	once	flag	Show this message and exit
 C	kquota move resume	Continue interrupted runs from where they stopped: all open runs, or the one that you name
-O	kquota move resume	--bootstrap-server	once	free	Kafka brokers
-O	kquota move resume	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota move resume	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move resume	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move resume	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move resume	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota move resume	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move resume	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move resume	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move resume	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move resume	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -587,10 +587,10 @@ O	kquota move resume	--timeout	once	free	Stop the command after this time, for e
 O	kquota move resume	--textfile	once	files	Also write metrics of the cluster for node exporter'\''s textfile collector
 O	kquota move resume	--help	once	flag	Show this message and exit
 C	kquota move abort	Undo a run: cancel its moves, copy moved replicas back, and restore the throttle from before the run
-O	kquota move abort	--bootstrap-server	once	free	Kafka brokers
-O	kquota move abort	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota move abort	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota move abort	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota move abort	--bootstrap-server	once	free	Connect through these brokers
+O	kquota move abort	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota move abort	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota move abort	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota move abort	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota move abort	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota move abort	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -609,9 +609,9 @@ O	kquota move abort	--help	once	flag	Show this message and exit
 C	kquota throttle	Show, set, restore and clean up replication throttles
 O	kquota throttle	--help	once	flag	Show this message and exit
 C	kquota throttle show	Show throttled brokers and topics, the runs that set the throttles, and the throughput
-O	kquota throttle show	--bootstrap-server	once	free	Kafka brokers
-O	kquota throttle show	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle show	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota throttle show	--bootstrap-server	once	free	Connect through these brokers
+O	kquota throttle show	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota throttle show	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota throttle show	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle show	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle show	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -624,10 +624,10 @@ O	kquota throttle show	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle show	--output	once	text|json|tsv	Format of stdout
 O	kquota throttle show	--help	once	flag	Show this message and exit
 C	kquota throttle set	Throttle topics and brokers, a returning broker or an open run, and record the previous values
-O	kquota throttle set	--bootstrap-server	once	free	Kafka brokers
-O	kquota throttle set	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota throttle set	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle set	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota throttle set	--bootstrap-server	once	free	Connect through these brokers
+O	kquota throttle set	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota throttle set	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota throttle set	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota throttle set	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle set	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle set	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -652,10 +652,10 @@ O	kquota throttle set	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle set	--output	once	text|json	Format of stdout
 O	kquota throttle set	--help	once	flag	Show this message and exit
 C	kquota throttle clear	Restore the exact previous values of settings that `throttle set` changed, or remove every throttle
-O	kquota throttle clear	--bootstrap-server	once	free	Kafka brokers
-O	kquota throttle clear	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota throttle clear	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle clear	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota throttle clear	--bootstrap-server	once	free	Connect through these brokers
+O	kquota throttle clear	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota throttle clear	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota throttle clear	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota throttle clear	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle clear	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle clear	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -669,10 +669,10 @@ O	kquota throttle clear	--state-dir	once	folders	Folder for the run journals
 O	kquota throttle clear	--output	once	text|json	Format of stdout
 O	kquota throttle clear	--help	once	flag	Show this message and exit
 C	kquota throttle doctor	Find replication throttles that are left over, have no effect or contradict each other
-O	kquota throttle doctor	--bootstrap-server	once	free	Kafka brokers
-O	kquota throttle doctor	--bootstrap-controller	once	free	KRaft controllers, which accept configs of dead brokers
-O	kquota throttle doctor	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota throttle doctor	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota throttle doctor	--bootstrap-server	once	free	Connect through these brokers
+O	kquota throttle doctor	--bootstrap-controller	once	free	Connect through these KRaft controllers, which also accept configs of dead brokers
+O	kquota throttle doctor	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota throttle doctor	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota throttle doctor	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota throttle doctor	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota throttle doctor	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -690,9 +690,9 @@ O	kquota throttle doctor	--help	once	flag	Show this message and exit
 C	kquota quota	Manage a cluster'\''s quotas as one document, explain which quota limits a client, and test quotas under load
 O	kquota quota	--help	once	flag	Show this message and exit
 C	kquota quota export	Print all client quotas of the cluster as one document, in YAML or JSON
-O	kquota quota export	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota export	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota export	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota export	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota export	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota export	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota export	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota export	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota export	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -701,9 +701,9 @@ O	kquota quota export	--format	once	kquota|strimzi|terraform|rpk	Format of the d
 O	kquota quota export	--output	once	text|json	Format of stdout
 O	kquota quota export	--help	once	flag	Show this message and exit
 C	kquota quota diff	Show what `apply` would change, key by key, and the hash that identifies this change
-O	kquota quota diff	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota diff	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota diff	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota diff	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota diff	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota diff	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota diff	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota diff	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota diff	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -713,9 +713,9 @@ O	kquota quota diff	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quo
 O	kquota quota diff	--output	once	text|json|tsv	Format of stdout
 O	kquota quota diff	--help	once	flag	Show this message and exit
 C	kquota quota apply	Change the quotas of the cluster to match the document
-O	kquota quota apply	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota apply	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota apply	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota apply	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota apply	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota apply	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota apply	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota apply	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota apply	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -728,9 +728,9 @@ O	kquota quota apply	--dry-run	once	flag	Print the changes, without sending them
 O	kquota quota apply	--output	once	text|json	Format of stdout
 O	kquota quota apply	--help	once	flag	Show this message and exit
 C	kquota quota explain	Explain which quota limits a client and why, which clients share the quota, and how much it allows
-O	kquota quota explain	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota explain	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota explain	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota explain	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota explain	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota explain	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota explain	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota explain	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota explain	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -741,9 +741,9 @@ O	kquota quota explain	--all	once	flag	Check all quotas for mistakes and for lim
 O	kquota quota explain	--output	once	text|json|tsv	Format of stdout
 O	kquota quota explain	--help	once	flag	Show this message and exit
 C	kquota quota top	Show the clients that are nearest to their quotas, from the metrics of the brokers
-O	kquota quota top	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota top	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota top	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota top	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota top	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota top	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota top	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota top	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota top	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -756,10 +756,10 @@ O	kquota quota top	--limited	once	flag	Show only clients that a quota limits
 O	kquota quota top	--lines	once	free	Largest number of rows in the table, one for each client and key
 O	kquota quota top	--output	once	text|json|tsv	Format of stdout
 O	kquota quota top	--help	once	flag	Show this message and exit
-C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`
-O	kquota quota advise	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota advise	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota quota advise	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+C	kquota quota advise	Propose a quota for each client from its measured use, as a document for `quota diff`, and change no quota
+O	kquota quota advise	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota advise	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota quota advise	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota advise	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota advise	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota advise	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -781,11 +781,11 @@ O	kquota quota advise	--debug	once	flag	Show the traceback of an error, includin
 O	kquota quota advise	--output	once	text|json|tsv	Format of stdout
 O	kquota quota advise	--help	once	flag	Show this message and exit
 C	kquota quota simulate	Calculate the effect of quotas on a load, request by request, exactly as a broker does
-O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second (KIP-599)
+O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second in the whole cluster (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s
 O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, for example 10MB/s
-O	kquota quota simulate	--request-percentage	once	free	Percent of one thread of a broker (KIP-124)
-O	kquota quota simulate	--window-num	once	free	The brokers'\'' quota.window.num and controller.quota.window.num
+O	kquota quota simulate	--request-percentage	once	free	Thread time that a client may use on each broker, in percent of one thread (KIP-124)
+O	kquota quota simulate	--window-num	once	free	Samples in a quota window: the brokers'\'' quota.window.num and controller.quota.window.num
 O	kquota quota simulate	--topics	once	free	Number of topics that are created, grown or deleted
 O	kquota quota simulate	--partitions	once	free	Partitions that each topic gains or loses
 O	kquota quota simulate	--from-file	once	files	File with one topic per line: NAME
@@ -806,8 +806,8 @@ O	kquota quota simulate	--debug	once	flag	Show the traceback of an error, includ
 O	kquota quota simulate	--output	once	text|json	Format of stdout
 O	kquota quota simulate	--help	once	flag	Show this message and exit
 C	kquota quota probe	Load a topic with a real client for some seconds, and compare the throughput of the client with its quota
-O	kquota quota probe	--bootstrap-server	once	free	Kafka brokers
-O	kquota quota probe	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota quota probe	--bootstrap-server	once	free	Connect through these brokers
+O	kquota quota probe	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota quota probe	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota quota probe	--produce	once	free	Write at this total rate to all brokers, for example 20MB/s
 O	kquota quota probe	--consume	once	flag	Read faster than the quota allows
@@ -832,9 +832,9 @@ O	kquota quota probe	--help	once	flag	Show this message and exit
 C	kquota record	Share one record of runs, so that every host can see and resume all runs and restore their throttles
 O	kquota record	--help	once	flag	Show this message and exit
 C	kquota record share	Create the topic that records the runs of all hosts, or check an existing topic
-O	kquota record share	--bootstrap-server	once	free	Kafka brokers
-O	kquota record share	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record share	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota record share	--bootstrap-server	once	free	Connect through these brokers
+O	kquota record share	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota record share	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota record share	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record share	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record share	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -845,9 +845,9 @@ O	kquota record share	--state-dir	once	folders	Folder for the run journals
 O	kquota record share	--output	once	text|json	Format of stdout
 O	kquota record share	--help	once	flag	Show this message and exit
 C	kquota record status	Show the topic that records the runs of all hosts, its problems, and the command that is writing
-O	kquota record status	--bootstrap-server	once	free	Kafka brokers
-O	kquota record status	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record status	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota record status	--bootstrap-server	once	free	Connect through these brokers
+O	kquota record status	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota record status	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota record status	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record status	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record status	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
@@ -856,9 +856,9 @@ O	kquota record status	--state-dir	once	folders	Folder for the run journals
 O	kquota record status	--output	once	text|json	Format of stdout
 O	kquota record status	--help	once	flag	Show this message and exit
 C	kquota record unshare	Delete the topic that records the runs of all hosts
-O	kquota record unshare	--bootstrap-server	once	free	Kafka brokers
-O	kquota record unshare	--zookeeper	once	free	Kafka'\''s ZooKeeper
-O	kquota record unshare	--cluster	once	clusters	Cluster in ~/.config/kquota/config.toml
+O	kquota record unshare	--bootstrap-server	once	free	Connect through these brokers
+O	kquota record unshare	--zookeeper	once	free	Connect through the ZooKeeper of the cluster
+O	kquota record unshare	--cluster	once	clusters	Connect to this cluster of ~/.config/kquota/config.toml
 O	kquota record unshare	--command-config	once	files	Java properties with the client'\''s security settings
 O	kquota record unshare	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota record unshare	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login

@@ -107,14 +107,14 @@ QUOTA_KEYS: Final = {
         counts="thread_ms",
         unit="percent of one thread, on each broker",
         model=Model.SHARE,
-        simulated="Percent of one thread of a broker (KIP-124).",
+        simulated="Thread time that a client may use on each broker, in percent of one thread (KIP-124).",
     ),
     CONTROLLER_MUTATION_RATE: QuotaKey(
         counts="mutations",
         unit="partitions created or deleted per second, in the whole cluster",
         model=Model.BUCKET,
         since=(2, 7),
-        simulated="Partitions created or deleted per second (KIP-599).",
+        simulated="Partitions created or deleted per second in the whole cluster (KIP-599).",
     ),
     CONNECTION_CREATION_RATE: QuotaKey(
         entity_types=(IPS,),

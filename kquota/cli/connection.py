@@ -18,17 +18,26 @@ class Connection:
     """The options as given on the command line. `where` returns the cluster that they select."""
 
     bootstrap_server: Annotated[
-        str | None, value("bootstrap-server", "HOST:PORT,…", "Kafka brokers. [env: KQUOTA_BOOTSTRAP_SERVER]")
+        str | None,
+        value("bootstrap-server", "HOST:PORT,…", "Connect through these brokers. [env: KQUOTA_BOOTSTRAP_SERVER]"),
     ] = None
     bootstrap_controller: Annotated[
         str | None,
-        value("bootstrap-controller", "HOST:PORT,…", "KRaft controllers, which accept configs of dead brokers."),
+        value(
+            "bootstrap-controller",
+            "HOST:PORT,…",
+            "Connect through these KRaft controllers, which also accept configs of dead brokers.",
+        ),
     ] = None
     zookeeper: Annotated[
-        str | None, value("zookeeper", "HOST:PORT,…[/CHROOT]", "Kafka's ZooKeeper. [env: KQUOTA_ZOOKEEPER]")
+        str | None,
+        value(
+            "zookeeper", "HOST:PORT,…[/CHROOT]", "Connect through the ZooKeeper of the cluster. [env: KQUOTA_ZOOKEEPER]"
+        ),
     ] = None
     cluster: Annotated[
-        str | None, value("cluster", "NAME", "Cluster in ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]")
+        str | None,
+        value("cluster", "NAME", "Connect to this cluster of ~/.config/kquota/config.toml. [env: KQUOTA_CLUSTER]"),
     ] = None
     command_config: Annotated[
         Path | None,

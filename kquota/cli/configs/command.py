@@ -15,8 +15,9 @@ from kquota.cli.options import Output, TableFormat, WritingOptions, Yes, flag, v
 from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIES, GROUPS, TOPICS
 from kquota.terms import CLIENTS, IPS, USERS
 
-EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs, if the connection can show
-them. Exit codes: 0 done; 1 failed or refused; 2 wrong usage.
+EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Over
+--bootstrap-controller, kquota does not wait for the configs of a broker, because controllers do not show them. Exit
+codes: 0 done; 1 failed or refused; 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice
@@ -102,7 +103,11 @@ class ConfigsOptions(WritingOptions):
     delete_config: Annotated[list[str] | None, value("delete-config", "K,…", "Configs to remove. Repeatable.")] = None
     entity_type: Annotated[
         list[str] | None,
-        value("entity-type", "TYPE", f"One of {', '.join(ENTITIES)}. Repeatable to combine users with clients."),
+        value(
+            "entity-type",
+            "TYPE",
+            f"Type of the entity: {', '.join(ENTITIES)}. Repeatable to combine users with clients.",
+        ),
     ] = None
     entity_name: Annotated[
         list[str] | None,

@@ -97,7 +97,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions(WritingOptions):
-    """Change the quotas of the cluster to match the document. A second run changes nothing."""
+    """Change the quotas of the cluster to match the document. If they already match, nothing changes."""
 
     connection: Unrecorded
     file: QuotaFile

@@ -56,7 +56,9 @@ class ReassignOptions(WritingOptions):
         value("reassignment-json-file", "FILE", "The plan, as --generate and `kquota move plan` print it."),
     ] = None
     all_runs: Annotated[
-        bool, With(VERIFY), flag("all-runs", "Verify every open run instead of one plan, for example from cron.")
+        bool,
+        With(VERIFY),
+        flag("all-runs", "For --verify: verify every open run instead of one plan, for example from cron."),
     ] = False
     topics_to_move_json_file: Annotated[
         Path | None,
@@ -101,7 +103,10 @@ class ReassignOptions(WritingOptions):
     unthrottled: Annotated[
         bool,
         With(EXECUTE),
-        flag("unthrottled", "Confirm that the copies need no throttle, so that kquota prints no note."),
+        flag(
+            "unthrottled",
+            "For --execute: confirm that the copies need no throttle, and print no note about it.",
+        ),
     ] = False
     replica_alter_log_dirs_throttle: Annotated[
         str | None,
@@ -122,26 +127,28 @@ class ReassignOptions(WritingOptions):
         ),
     ] = False
     preserve_throttles: Annotated[
-        bool, With(VERIFY, CANCEL), flag("preserve-throttles", "Do not restore any throttle.")
+        bool,
+        With(VERIFY, CANCEL),
+        flag("preserve-throttles", "For --verify and --cancel: do not restore any throttle."),
     ] = False
     clear_all: Annotated[
         bool,
         With(VERIFY),
         flag(
             "clear-all",
-            "If no move is running, clear the rates of all brokers and the lists of the plan's topics, including those "
-            "of other tools and users, as Kafka's --verify does.",
+            "For --verify: if no move is running, clear the rates of all brokers and the lists of the plan's topics, "
+            "including those of other tools and users, as Kafka's --verify does.",
         ),
     ] = False
     additional: Annotated[
         bool,
         With(EXECUTE, zookeeper=False),
-        flag("additional", "Start even if other moves are running in the cluster."),
+        flag("additional", "For --execute: start even if other moves are running in the cluster."),
     ] = False
     disallow_replication_factor_change: Annotated[
         bool,
         With(EXECUTE),
-        flag("disallow-replication-factor-change", "Refuse a plan that changes a replication factor."),
+        flag("disallow-replication-factor-change", "For --execute: refuse a plan that changes a replication factor."),
     ] = False
     timeout: Annotated[
         str | None,
@@ -163,7 +170,11 @@ class ReassignOptions(WritingOptions):
     wait: Annotated[
         bool,
         With(EXECUTE),
-        flag("wait", "Watch the moves until they have ended, like `kquota move watch`, and then restore the throttle."),
+        flag(
+            "wait",
+            "For --execute: watch the moves until they have ended, like `kquota move watch`, and then restore the "
+            "throttle.",
+        ),
     ] = False
     reason: Annotated[
         str | None,

@@ -56,9 +56,7 @@ HEADINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustOptions(WritingOptions):
-    """Change the throttle of a running move: to a rate, for a deadline, by time of day, or to protect clients. Or pause
-    the move.
-    """
+    """Pause a move, or change its throttle: to a rate, for a deadline, by time of day, or to protect clients."""
 
     connection: Recorded
     rate: Annotated[

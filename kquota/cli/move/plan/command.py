@@ -14,7 +14,7 @@ EPILOG: Final = """kquota prints the plan on stdout, in the format of `kquota re
 By default, --drain also moves internal topics. The other goals move internal topics only if --topics names them, for
 example --topics '__*'.
 
-Exit codes: 0 done, even if a goal was reached only in part (stderr gives the reason); 1 no such plan exists.
+Exit codes: 0 done, even if a goal was reached only in part (stderr gives the reason); 1 failed, or no plan is possible.
 
 Examples:
   kquota move plan --bootstrap-server localhost:9092 --drain 3 > plan.json
@@ -70,7 +70,7 @@ class PlanOptions:
         ),
     ] = None
     brokers: Annotated[
-        str | None, value("brokers", "ID,…", "Place new replicas only on these brokers.  [default: all live ones]")
+        str | None, value("brokers", "ID,…", "Place new replicas only on these brokers.  [default: all live brokers]")
     ] = None
     disk_limit: Annotated[
         str, value("disk-limit", "PERCENT", "Highest disk usage that the plan may cause on a broker or log dir.")

@@ -89,8 +89,9 @@ class MoveRunOptions(WritingOptions):
         bool,
         flag(
             "force",
-            "Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, a "
-            "small disk, a low throttle, or too few replicas in sync. Also override moves that others started.",
+            "Start even if a check fails: unhealthy partitions outside the plan, other moves that run or wait, too "
+            "little disk space, a throttle that is too low, or too few replicas in sync. Also override moves that "
+            "others started.",
         ),
     ] = False
     abort_on_trouble: Annotated[

@@ -35,7 +35,7 @@ percentile of the rate does not show which limit a client needs.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseOptions:
-    """Propose a quota for each client from its measured use, as a document for `quota diff`. Changes nothing."""
+    """Propose a quota for each client from its measured use, as a document for `quota diff`, and change no quota."""
 
     connection: Unrecorded
 

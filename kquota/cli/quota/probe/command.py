@@ -21,8 +21,8 @@ the end time in their names.
 
 Exit codes: 0 if the client got the expected rate, within 10%; 8 if it got more or less, if another quota throttled it,
 if --find-limit found no limit to suggest, or if --clean-up kept a topic; 1 if a topic could not be removed. With
---client-command: 0 if the client honors throttle times; 8 if it sent requests in more than 10% of them; 1 if it
-failed, or kquota could not judge any throttle time.
+--client-command: 0 if the client honors throttle times; 8 if it sent requests in more than 10% of the throttle times; 1
+if it failed, or kquota could not judge any throttle time.
 
 Examples:
   kquota quota probe --bootstrap-server localhost:9092 --client-id billing --produce 20MB/s --dry-run

@@ -64,7 +64,7 @@ class SimulateOptions:
         int | None,
         _count(
             "window-num",
-            "The brokers' quota.window.num and controller.quota.window.num.  [default: 11]",
+            "Samples in a quota window: the brokers' quota.window.num and controller.quota.window.num.  [default: 11]",
             2,
             _MOST_SAMPLES,
         ),

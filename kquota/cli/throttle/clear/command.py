@@ -10,8 +10,8 @@ from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Wri
 
 EPILOG: Final = """Without --all, the command restores only the throttles of `kquota throttle set`.
 `kquota reassign-partitions --verify` restores the throttle of a move. Exit code 8: a throttle is not restored or
-removed yet, or is unknown, for example because its broker did not answer. Without --run and --all also: a recorded run
-cannot be read.
+removed yet, or is unknown, for example because its broker did not answer. Without --run and --all, the exit code is
+also 8 if a recorded run cannot be read.
 
 Examples:
   kquota throttle clear --bootstrap-server localhost:9092
