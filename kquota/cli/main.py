@@ -173,7 +173,7 @@ def _explained(error: Exception) -> int | None:
         case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets this variable
             return None
         case OSError(errno=number, strerror=reason) if number in NOT_WRITTEN:
-            complain(f"stdout or a file cannot be written: {reason}")
+            complain(f"stdout or a file cannot be written: {reason}. Check the disk")
             drop_stdout()
             return FAILED
         case MemoryError():

@@ -113,9 +113,9 @@ def test_only_copies_that_cannot_fit_are_refused() -> None:
     )
     assert list(warnings(found)) == [
         "warning: broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that producers write "
-        "until the end, unless retention deletes as much",
+        "until the end of the move, unless retention deletes as much",
         "warning: /d1 of broker 3: 100 GB of copies fit (110 GB usable), but not together with the 20 GB that "
-        "producers write to all log dirs of the broker until the end, unless retention deletes as much",
+        "producers write to all log dirs of the broker until the end of the move, unless retention deletes as much",
     ]
 
 

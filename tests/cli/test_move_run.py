@@ -275,7 +275,7 @@ def test_trouble_outside_the_plan_undoes_the_move(desk: Desk) -> None:
     finally:
         desk.hand.start_broker(2)
     assert process.returncode == 1, err
-    assert f"({other}-0): undoing the move (--abort-on-trouble)" in err
+    assert f"({other}-0). kquota undoes the move (--abort-on-trouble)" in err
     assert "error: kquota undid the move (--abort-on-trouble): 1 partition outside the plan" in err
     assert "2 of 2 partitions have the replicas from before the move" in out
     assert [desk.hand.replicas(TopicPartition(topic, n)) for n in (0, 1)] == [[1], [1]]

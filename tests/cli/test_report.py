@@ -125,7 +125,7 @@ def test_the_summary_of_the_page() -> None:
 def test_a_throttle_of_unknown_use_is_not_in_the_plot() -> None:
     told = shown(Case(throttle="5MB/s", links=MIXED)).text["Bytes that each broker copies"]
     assert [name for name in ("1 out", "2 out", "3 in", "4 in") if name in told] == ["1 out", "3 in"]
-    assert "The plot leaves out 2 sides of brokers, because write rates are unknown." in told
+    assert "The plot leaves out 2 sides (out or in) of brokers, because write rates are unknown." in told
 
 
 def test_disk_sizes_are_in_the_plot_or_next_to_it() -> None:

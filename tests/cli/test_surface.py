@@ -190,7 +190,7 @@ def test_a_full_disk_prints_one_line_and_exits_1() -> None:
         )
     assert (ran.returncode, ran.stderr) == (
         1,
-        "kquota: error: stdout or a file cannot be written: No space left on device\n",
+        "kquota: error: stdout or a file cannot be written: No space left on device. Check the disk\n",
     )
 
 

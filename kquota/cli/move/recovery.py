@@ -147,7 +147,7 @@ def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | Non
                 if len(chosen) == 1:
                     raise
                 done.append(_failed(each, error))
-        none = f"no run of a move is open: nothing to {options.VERB}"
+        none = f"no run of a move is open, so there is nothing to {options.VERB}"
         notes = () if done else (none, *world.unseen(stage.runs.alone))
         unread = options.run is None and plan is None and bool(stage.runs.unreadable)
         unknown = unread or (not done and stage.runs.hidden)
@@ -215,7 +215,7 @@ def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, a
     except KquotaError as error:
         if alone:
             raise
-        return f"{options.VERB} run {run.id}: cannot be continued: {worded(error)}"
+        return f"cannot {options.VERB} run {run.id}: {worded(error)}"
     moves = sum(not move.submitted for move in prepared.moving)
     every = counted(len(wanted.goal.targets), "partition")
     then = ", then restore its throttle" if wanted.held else ""

@@ -82,7 +82,8 @@ def of_cancellation(done: Cancellation, plan: Path | None = None, *, preserved: 
         run = "RUN" if found.run is None else found.run.id
         yield (
             f"{those} the replicas of the plan, so --cancel did not change {them}: {few(ended, _SHOWN)}. To move "
-            f"{them} back, execute the rollback plan. If kquota started the move, it is `rollback` in the output of "
+            f"{them} back, execute the rollback plan. If kquota started the move, this plan is the field `rollback` in "
+            f"the output of "
             f"{suggested(f'move report {run} --output json')}"
         )
 

@@ -353,7 +353,7 @@ def test_a_run_that_cannot_be_continued_is_shown_before_the_confirmation_and_doe
     ran = kquota_here(*f"move resume {BROKER} --take-over".split())
     why = "orders-0 is already moving to 2,3. Cancel that move first, or give --force to override it."
     shown, _, done = ran.whole_err.partition("resume? [y/N]")
-    assert f"resume run {first.id}: cannot be continued: {why}" in shown
+    assert f"cannot resume run {first.id}: {why}" in shown
     assert f"resume run {second.id}: submit the moves of 1 of 1 partition" in shown
     assert (ran.code, done.count(f"error: run {first.id}: {why}")) == (1, 1), ran
     assert ran.out.startswith(f"Run {first.id}: failed\nRun {second.id}:\n"), "the reason is on stderr"

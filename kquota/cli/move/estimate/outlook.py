@@ -127,7 +127,7 @@ def warnings(found: Outlook) -> Iterator[str]:
             yield (
                 f"warning: {_place(room)}: {human_bytes(room.arriving)} of copies fit ({human_bytes(room.usable or 0)} "
                 f"usable), but not together with the {human_bytes(room.written or 0.0)} that producers write{where} "
-                "until the end, unless retention deletes as much"
+                "until the end of the move, unless retention deletes as much"
             )
 
 

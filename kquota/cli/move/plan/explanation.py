@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from kquota.cli.amounts import UNKNOWN
 from kquota.cli.contract import say
 from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
@@ -250,8 +251,8 @@ def then(before: object, after: object) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage, or `?` if it is unknown."""
-    return "?" if share is None else f"{share:.0%}"
+    """Return a share as a percentage, or `unknown`."""
+    return UNKNOWN if share is None else f"{share:.0%}"
 
 
 def plan_file(output: Output) -> str | None:

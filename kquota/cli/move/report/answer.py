@@ -281,7 +281,7 @@ def facts(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
     elif one.seconds is not None:
         yield "actual", human_duration(one.seconds) + ("" if one.deviation is None else f" ({one.deviation})")
-    yield "bytes", f"{size_or_unknown(one.copied)} copied, {size_or_unknown(one.expected_bytes)} expected"
+    yield "bytes", f"copied: {size_or_unknown(one.copied)}, expected: {size_or_unknown(one.expected_bytes)}"
     targets = report.recorded.plan.targets
     yield "partitions", f"{len(targets):,}" if targets else UNKNOWN
 

@@ -268,7 +268,7 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
     """Submit the rollback of the open run. Return the run id and the rollback plan. The run is first recorded as
     aborting, so that `move resume` continues the rollback after a crash.
     """
-    say(f"{why}: undoing the move (--abort-on-trouble)")
+    say(f"{why}. kquota undoes the move (--abort-on-trouble)")
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:

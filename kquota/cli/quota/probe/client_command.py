@@ -110,7 +110,7 @@ def _conclusion(one: ClientBehavior, exit_code: int | None) -> str:
     if not one.throttled:
         return "No response had a throttle time. Set a lower quota for this client, or let it send more."
     return (
-        "No throttle time could be judged, because the client sent nothing after a throttle time of more than "
+        "kquota could not judge any throttle time, because the client sent nothing after a throttle time of more than "
         f"{GRACE_SECONDS * 1_000:g} ms. "
         "Set a lower quota, or let the client run longer."
     )

@@ -116,9 +116,10 @@ def sized(size: int) -> str:
 
 def _sustained(one: Held) -> str:
     if one.stopped is None:
-        return f"{one.rate:g}/s is sustained, the highest rate tried"
-    at = f"at {one.stopped.rate:g}/s, {one.stopped.operation.value}: {one.stopped.why_not}"
-    return f"not even the lowest rate is sustained; {at}" if one.rate is None else f"{one.rate:g}/s is sustained; {at}"
+        return f"the controller sustains {one.rate:g}/s, the highest rate of this probe"
+    sustains = "does not sustain even the lowest rate" if one.rate is None else f"sustains {one.rate:g}/s"
+    stopped = one.stopped
+    return f"the controller {sustains}; at {stopped.rate:g}/s, {stopped.operation.value}: {stopped.why_not}"
 
 
 def _advice(found: Limit) -> Iterator[str]:
@@ -133,7 +134,7 @@ def _advice(found: Limit) -> Iterator[str]:
         f" less a reserve of {1 - ladder.SPARE:.0%})."
     )
     if all(one.stopped is None for one in held):
-        words += " Every rate was sustained, so the limit may be higher."
+        words += " The controller sustained every rate, so the limit may be higher."
         if least < ladder.RATES[-1]:
             words += " To test this, give a higher --most-partitions or a lower --seconds."
     yield from wrapped("", words, indent="")
