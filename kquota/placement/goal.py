@@ -58,7 +58,9 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):
-            raise Refused(means, f" {joined(dead)}: dead. Give only live brokers: {joined(cluster.alive)}")
+            are = "is" if len(dead) == 1 else "are"
+            live = f"Give only live brokers: {joined(cluster.alive)}"
+            raise Refused(means, f": {named_brokers(dead)} {are} dead. {live}")
         if closed := sorted(brokers - set(cluster.accepting)):
             accepting = joined(cluster.accepting) or "none"
             they = "the broker accepts" if len(closed) == 1 else "the brokers accept"

@@ -59,7 +59,9 @@ def must_exist(kind: ResourceKind, release: tuple[int, ...] | None) -> None:
     """
     since = ENTITIES[kind].since
     if since and release is not None and release < since:
-        raise Refused(f"{kind} need Kafka {dotted(since)}, and the brokers run {dotted(release)}")
+        raise Refused(
+            f"{kind} need Kafka {dotted(since)}, and the brokers run {dotted(release)}. Upgrade the brokers first"
+        )
 
 
 def ready(configs: Configs, change: ConfigChange) -> tuple[Entry, ...]:

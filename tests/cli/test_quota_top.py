@@ -142,8 +142,8 @@ def test_a_broker_without_metrics_is_named(servers: Sandbox) -> None:
         while not (chosen := through(servers, "--metrics", first)).out.startswith("client "):
             assert time.monotonic() < give_up, chosen
     assert chosen.err == (
-        "kquota: note: --metrics names no exporter of broker 2, so the use of quotas there is not shown. Add the "
-        "missing exporters to --metrics\n"
+        "kquota: note: --metrics has no exporter for broker 2, so kquota does not show the use of quotas there. Add "
+        "the missing exporters to --metrics\n"
     )
     # A KRaft controller also reports its id.
     controller = {"__name__": "kafka_server_app_info_StartTimeMs", "instance": "controller:7071", "id": "3000"}

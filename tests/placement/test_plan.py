@@ -213,7 +213,13 @@ REFUSED = {
         "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room, but only",
     ),
     "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: not registered in this cluster"),
-    "add a dead broker": ([[1]], {"dead": [3]}, {"add": ids(3)}, Refused, "add 3: dead. Give only live brokers: 1,2"),
+    "add a dead broker": (
+        [[1]],
+        {"dead": [3]},
+        {"add": ids(3)},
+        Refused,
+        "add: broker 3 is dead. Give only live brokers: 1,2",
+    ),
     "in and out": ([[1]], {}, {"add": ids(3), "drain": ids(3)}, Invalid, "broker 3: listed in drain and in add"),
     "all out": (
         [[1]],

@@ -89,7 +89,7 @@ def run(options: LogDirsOptions) -> Answer:
         )
     if options.compact is not None:
         if options.topic_list is not None or options.broker_list is not None:
-            raise Invalid("--compact takes whole snapshots. Leave out --topic-list and --broker-list")
+            raise Invalid("--compact cannot select topics or brokers. Leave out --topic-list and --broker-list")
         return compacted(options.compact, engine(options.spark, {}))
     if options.spark.conf:
         raise Invalid("--conf needs --compact, because only --compact uses Spark. Leave out --conf")

@@ -123,9 +123,9 @@ keep --deadline, --between, --protect, --abort-on-trouble or --elect-leaders, be
 keep them, repeat the `move run` command instead.
 
 Exit codes: 0 if the runs are done; 8 if replicas are still moving or a throttle is not restored yet (run the command
-again), or if you select no run and a recorded run cannot be read, or if no run was found and a run of another host may
-be hidden; 1 if replicas are not those of the plan; 75 if another kquota holds the lock. If one of several runs fails,
-the others continue, and the exit code is the worst one.
+again); 1 if replicas are not those of the plan; 75 if another kquota holds the lock. If you select no run, the exit
+code is also 8 if a recorded run cannot be read. If no run was found, it is also 8 if a run of another host may be
+hidden. If one of several runs fails, the others continue, and the exit code is the worst one.
 
 Examples:
   kquota move resume --bootstrap-server localhost:9092 --dry-run
@@ -146,9 +146,10 @@ class ResumeOptions(RecoveryOptions):
 
 ABORT_EPILOG: Final = """\
 Exit codes: 0 if replicas and throttle are as before the run; 8 if replicas are still being copied back or a throttle
-is not restored yet (run the command again), or if you select no run and a recorded run cannot be read, or if no run
-was found and a run of another host may be hidden; 1 if replicas are not those from before the run, or if a leader was
-not elected; 75 if another kquota holds the lock. If 1 and 8 both apply, the exit code is 1.
+is not restored yet (run the command again); 1 if replicas are not those from before the run, or if a leader was not
+elected; 75 if another kquota holds the lock. If you select no run, the exit code is also 8 if a recorded run cannot be
+read. If no run was found, it is also 8 if a run of another host may be hidden. If 1 and 8 both apply, the exit code
+is 1.
 
 Examples:
   kquota move abort --bootstrap-server localhost:9092 --dry-run

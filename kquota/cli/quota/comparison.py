@@ -66,7 +66,7 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
     found = parse(text, name)
     if form is not QuotaFormat.kquota:
         for line in found.unreadable:
-            world.warn(f"{name}: ignored: {line}")
+            world.warn(f"{name}: kquota ignores {line}")
     if prune and found.owns is None:
         raise Invalid(
             "--prune needs `owns: [patterns]` in the document. The patterns name the entities that kquota may prune"

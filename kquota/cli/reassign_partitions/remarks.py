@@ -140,7 +140,7 @@ def of_verification(
         )
     elif found.undone is not None:
         yield (
-            f"error: run {found.undone.id} of this plan {_ended(found.undone)}, so only {count}. This plan needs no "
+            f"error: run {found.undone.id} of this plan {_ended(found.undone)}, so {count}. This plan needs no "
             "further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
@@ -148,7 +148,7 @@ def of_verification(
             yield f"{agreeing(len(absent), 'partition', 'does', 'do')} not exist: {few(absent, _SHOWN)}"
         if found.unrecorded:
             yield (
-                f"error: the moves have ended, but only {count}. No run of this plan is recorded here, so another "
+                f"error: the moves have ended, but {count}. No run of this plan is recorded here, so another "
                 "client, or kquota on another host, may have undone the plan. In that case, this plan needs no further "
                 "--verify"
             )
@@ -156,9 +156,9 @@ def of_verification(
             what, where = "replicas", suggested("topics --describe")
             if _only_log_dirs(found):
                 what, where = "log dirs", suggested("log-dirs --describe")
-            yield f"error: the rollback has ended, but only {count}. See the current {what} with {where}"
+            yield f"error: the rollback has ended, but {count}. See the current {what} with {where}"
         else:
-            yield f"error: the moves have ended, but only {count}. Execute the plan again, or correct it"
+            yield f"error: the moves have ended, but {count}. Execute the plan again, or correct it"
     if found.undone is not None or (undoing and found.verdict is Progress.DONE):
         yield from _of_leaders(found.led_by_others, plan)
     if found.verdict is Progress.IN_PROGRESS:

@@ -179,7 +179,7 @@ def _located(found: Mapping[str, str], store: str, where: str) -> tuple[Path, by
         raise Invalid(f"{words}. {_convert(path, store)}")
     is_pem = _PEM_MARK in data
     if not is_pem and not data.startswith(_DER):
-        raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12. Convert the store")
+        raise Invalid(f"{where}: {store}.location: {path} is neither PEM nor PKCS12. Convert the store to PKCS12")
     if declared and is_pem != (declared == "PEM"):
         kind = "PEM" if is_pem else "PKCS12"
         raise Invalid(f"{where}: {store}.type is {declared}, but {path} is {kind}. Set {store}.type to {kind}")

@@ -144,7 +144,7 @@ def test_a_stale_verify_says_that_the_run_was_taken_back(house: InMemory, tmp_pa
             house.folder = tmp_path / "another host"
     told = {
         "another host": "No run of this plan is recorded here",
-        "the rollback plan": "was done, but a later move has moved partitions back, so only 0 of 2 partitions",
+        "the rollback plan": "was done, but a later move has moved partitions back, so 0 of 2 partitions",
     }.get(back, "was undone, cancelled or refused")
     for _ in range(3):
         ran = kquota_here(*verify, "--quiet")

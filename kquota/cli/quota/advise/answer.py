@@ -148,7 +148,10 @@ def _clients(limits: Iterable[ProposedLimit]) -> str:
 def _total_line(one: KeyTotal) -> str:
     where = "in the cluster" if QUOTA_KEYS[one.key].model is Model.BUCKET else "on a broker"
     limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} {where}"
-    whole = "" if one.capacity is None else f" ({one.share:.0%} of its capacity, {amount(one.key, one.capacity)})"
+    whole = ""
+    if one.capacity is not None and one.share is not None:
+        share = "less than 1%" if one.share < 0.005 else f"{one.share:.0%}"
+        whole = f" ({share} of its capacity, {amount(one.key, one.capacity)})"
     return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 
 

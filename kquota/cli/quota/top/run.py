@@ -286,8 +286,8 @@ def _unread(missing: str | None, source: MetricsSource) -> Iterator[str]:
         return
     if source.prometheus is None:
         yield (
-            f"note: --metrics names no exporter of {missing}, so the use of quotas there is not shown. Add the missing "
-            "exporters to --metrics"
+            f"note: --metrics has no exporter for {missing}, so kquota does not show the use of quotas there. Add the "
+            "missing exporters to --metrics"
         )
     else:
         yield f"warning: Prometheus has no metrics of {missing}. Check the scrape targets of Prometheus"

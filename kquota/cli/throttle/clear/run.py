@@ -85,7 +85,11 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         unknown = unreadable or (not ending and ports.hidden)
     notes = []
     if not ending:
-        none = "no open run of `throttle set` is yours" if others else "no open run of `throttle set` is recorded here"
+        none = (
+            "no open run of `throttle set` belongs to you"
+            if others
+            else "no open run of `throttle set` is recorded here"
+        )
         notes = [f"{none}, so there is nothing to restore", *world.unseen(alone)]
     elif not (restoration.restored or restoration.pending or lost):
         ids = ", ".join(run.id for run in ending)
