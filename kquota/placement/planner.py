@@ -124,14 +124,13 @@ def _no_room(draft: PlacementDraft, goal: Goal, p: int) -> Refused:
     # The message names the broker with the most room, because an operator would try this broker first.
     best = max(full, key=lambda broker: ((draft.room[broker] or 0) - draft.incoming[broker], -broker))
     room = (draft.room[best] or 0) - draft.incoming[best]
-    pending = draft.pending[best]
-    running = f" and the {human_bytes(pending)} that running moves still copy to it" if pending else ""
+    taken = {"this plan already copies": draft.incoming[best], "running moves still copy": draft.pending[best]}
+    used = " and the ".join(f"{human_bytes(size)} that {who} to it" for who, size in taken.items() if size)
+    counts = f"The {used} count as used. " if used else ""
     return Refused(
         f"no broker has room for a replica of {name}, {size_in_full(size)}. Broker {best} has the most room, but "
         f"{'nothing' if room <= 0 else f'only {size_in_full(room)}'} is left below "
-        f"{exact_percentage(goal.disk_limit)} of its disk. The {human_bytes(draft.incoming[best])} that this plan "
-        f"already copies to it{running} count as used. "
-        "No plan is possible. Give more ",
+        f"{exact_percentage(goal.disk_limit)} of its disk. {counts}No plan is possible. Give more ",
         Parameter("brokers"),
         ", or raise ",
         Parameter("disk_limit"),

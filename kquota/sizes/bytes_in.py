@@ -95,7 +95,7 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
         )
     rates = _from_json(text, where) if text.lstrip().startswith(("{", "[")) else _from_csv(text, where)
     if not rates:
-        raise Invalid(f"{where}: contains no rate for any broker. Check how the file was created")
+        raise Invalid(f"{where}: contains no rate for any broker. Add a rate for each broker")
     return rates
 
 

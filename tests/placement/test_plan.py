@@ -367,7 +367,7 @@ def drained_to_three(now: ClusterLayout) -> Planned:
 def test_a_disk_keeps_room_for_a_running_move() -> None:
     """85% of 1,000 bytes hold the 105 bytes now and the copy of 400 bytes, but not also the 495 bytes under way."""
     with pytest.raises(
-        Refused, match=r"no broker has room.*only 250 B .* and the 495 B that running moves still copy to it"
+        Refused, match=r"no broker has room.*only 250 B .*disk\. The 495 B that running moves still copy to it count"
     ):
         drained_to_three(under_way((1000, 895)))
     found = drained_to_three(under_way((2000, 1895)))

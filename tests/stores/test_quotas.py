@@ -85,7 +85,9 @@ class TestZooKeeper(QuotasContract):
 
     @pytest.mark.parametrize("name", [".", ".."])
     def test_names_that_no_znode_can_have_are_refused(self, quotas: ZooKeeperQuotas, name: str) -> None:
-        with pytest.raises(Invalid, match=r"cannot be stored in ZooKeeper, also not by brokers\. Use another name$"):
+        with pytest.raises(
+            Invalid, match=r"^neither kquota nor a broker can store the name .* in ZooKeeper\. Use another name$"
+        ):
             quotas.alter([QuotaChange(entity=Entity(user=name), add={PRODUCER_BYTE_RATE: 1.0})])
 
 

@@ -149,7 +149,8 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
         found.append(f"min.insync.replicas is {insync}, but should be {least}: records can be lost if a broker fails")
     elif topic.replicas > 1 and insync >= topic.replicas:
         found.append(
-            f"min.insync.replicas is {insync} of {topic.replicas} replicas: writes fail while a broker is down"
+            f"min.insync.replicas is {insync}, and the topic has {topic.replicas} replicas: writes fail while a broker "
+            "is down"
         )
     if configs.get("unclean.leader.election.enable") == "true":
         found.append("unclean.leader.election.enable is true: an election can lose records")

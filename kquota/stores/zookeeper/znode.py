@@ -84,7 +84,7 @@ def encoded(name: str) -> str:
     Raises Invalid for names that a znode cannot have: the empty name, `.` and `..`.
     """
     if name in _UNFIT:
-        raise Invalid(f"the name {name!r} cannot be stored in ZooKeeper, also not by brokers. Use another name")
+        raise Invalid(f"neither kquota nor a broker can store the name {name!r} in ZooKeeper. Use another name")
     return quote(name, safe="").replace("~", "%7E")
 
 
