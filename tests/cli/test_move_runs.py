@@ -142,7 +142,7 @@ def test_there_and_back_and_there_again_are_three_runs(desk: Desk) -> None:
     for verb in ("resume", "abort"):
         nothing = move(desk, verb)
         assert nothing.code == 0
-        assert nothing.err.startswith(f"kquota: no run of a move is open: nothing to {verb}\n")
+        assert nothing.err.startswith(f"kquota: no run of a move is open, so there is nothing to {verb}\n")
         alone = "note: kquota cannot see runs of other hosts: this cluster has no shared record" in nothing.err
         assert alone == (desk.connection[0] == "--bootstrap-server")
         assert json.loads(move(desk, verb, "--output", "json").out) == {"version": 1, "runs": []}

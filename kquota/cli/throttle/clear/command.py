@@ -11,7 +11,7 @@ from kquota.cli.options import DryRun, Gone, Output, OutputFormat, StateDir, Wri
 EPILOG: Final = """Without --all, the command restores only the throttles of `kquota throttle set`.
 `kquota reassign-partitions --verify` restores the throttle of a move. Exit code 8: a throttle is not restored or
 removed yet, or is unknown, for example because its broker did not answer. Without --run and --all, the exit code is
-also 8 if a recorded run cannot be read.
+also 8 if a recorded run cannot be read. If no run was found, it is also 8 if a run of another host may be hidden.
 
 Examples:
   kquota throttle clear --bootstrap-server localhost:9092
