@@ -141,4 +141,5 @@ def rates_of(judged: Pace | Waves) -> tuple[str, ...]:
 def named_wave(waves: Waves) -> str:
     """Describe the wave that never finishes, or that takes longest: its number, and its first and last partition."""
     wave, _ = waves.each[waves.worst]
-    return f"wave {waves.worst + 1} ({printable(wave.first)} to {printable(wave.last)})"
+    names = dict.fromkeys((printable(wave.first), printable(wave.last)))
+    return f"wave {waves.worst + 1} ({' to '.join(names)})"

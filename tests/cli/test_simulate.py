@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.run import Ran, kquota, run
 
-SEVEN = """Quota        5 mutations per second; up to 55 at once, which is the quota for 11 s (shipped)
+SEVEN = """Quota        5 mutations per second; up to 55 at once, which is the quota for 11 s (shipped model)
 Load         7 topics x 80 partitions = 560 mutations
 Done         85 s after the first request, 7 requests
 Afterwards   the next request waits 16 s

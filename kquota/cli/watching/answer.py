@@ -143,7 +143,7 @@ class MovesWatched(Answer):
                     left = f"{size_with(slow.left, 'left')}, time left {time_or_unknown(slow.seconds)}"
                     yield f"  slowest copy to broker {to.broker}: {slow.partition}, {left}"
         if self.brokers:
-            lags = ", ".join(f"broker {one.broker} {_lag(one)}" for one in self.brokers)
+            lags = ", ".join(f"broker {one.broker}: {_lag(one)}" for one in self.brokers)
             yield from _wrapped(f"SumReplicaLag (offsets): {lags}")
 
     def _name(self, move: WatchedMoveView) -> str:

@@ -101,8 +101,8 @@ class Deployed(Answer):
         rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
         smallest = ", the smallest rate that is fast enough" if self.sought else ""
         burst = f"up to {rate * window:g} at once, which is the quota for {window:g} s"
-        client = "" if self.strict else ", for a client that is only delayed"
-        yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model}{client})"
+        client = "" if self.strict else "; brokers only delay the client"
+        yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model} model{client})"
         if self.request_percentage is not None:
             yield f"             and {self.request_percentage:g}% of one thread's time"
         size = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""

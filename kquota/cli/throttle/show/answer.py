@@ -157,11 +157,11 @@ class ThrottlesShown(Answer):
                 together[of].append(broker.broker)
         for (index, value, source, in_force, whose), brokers in together.items():
             numbers = spans(b for b in brokers if isinstance(b, int))
-            on = f"broker{'s' if len(brokers) > 1 else ''} {numbers}"
-            on = "the broker defaults" if DEFAULT in brokers else on
+            where = f"on broker{'s' if len(brokers) > 1 else ''} {numbers}"
+            where = "in the broker defaults" if DEFAULT in brokers else where
             origin = whose if source == DYNAMIC_BROKER else f"from {source}"
             unheeded = "" if in_force else ", not in force"
-            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} on {on}, {origin}{unheeded}"
+            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} {where}, {origin}{unheeded}"
 
     def _flow_lines(self) -> Iterator[str]:
         if self.measured_seconds is None:
