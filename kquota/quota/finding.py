@@ -32,6 +32,6 @@ class QuotaFinding:
             entity=None,
             key=None,
             what=line,
-            why="kquota cannot check it, and brokers enforce it only if they can read it",
-            do="check it manually",
+            why="kquota cannot check this quota, and brokers enforce it only if they can read it",
+            do="check this quota manually",
         )

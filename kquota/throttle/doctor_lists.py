@@ -120,11 +120,12 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 def on_brokers(standing: Standing) -> Iterator[Finding]:
     """Report lists that are set on a broker, as in the text of KIP-73. Brokers read them only from topic configs."""
     for where, keys in standing.misplaced.items():
+        lists = "the list" if len(keys) == 1 else "the lists"
         yield Finding(
             rule="list-on-broker",
             where="default broker" if where is DEFAULT else f"broker {where}",
             what=f"has {', '.join(keys)}",
-            effect="brokers ignore this, because they read throttled replica lists only from topic configs",
+            effect=f"brokers ignore {lists}, because they read throttled replica lists only from topic configs",
             remedy=Remedy.REMOVE_FROM_BROKER,
             keys=tuple(keys),
             brokers=(where,),

@@ -69,7 +69,7 @@ DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     ),
     Remedy.SET_SAME_RATE_ON_SIDES: lambda of: "if this is not intended: " + _alter_side(of),
     Remedy.SET_RATE_ON_EACH_BROKER: lambda of: (
-        "set each of these rates on every broker, then "
+        f"set {'this rate' if len(of.keys) == 1 else 'each of these rates'} on every broker, then "
         + _alter(f"--delete-config {','.join(of.keys)} --broker-defaults")
     ),
     Remedy.SET_RATE_DYNAMICALLY: lambda of: (
