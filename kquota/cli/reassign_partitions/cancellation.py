@@ -58,7 +58,7 @@ class WouldCancel(Answer):
 
     def text(self) -> Iterator[str]:
         some = self.cancel or self.log_dirs
-        yield "Would be cancelled (nothing was cancelled):" if some else words.NONE_CANCELLED
+        yield "kquota would cancel these moves (nothing was cancelled):" if some else words.NONE_CANCELLED
         for name, replicas in self.cancel.items():
             yield f"  {name}{'' if replicas is None else f', back to {joined(replicas)}'}"
         for (name, broker), log_dir in self.log_dirs.items():

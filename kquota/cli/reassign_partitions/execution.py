@@ -87,7 +87,7 @@ class WouldExecute(Answer):
     def text(self) -> Iterator[str]:
         yield from words.current_assignment(self.rollback).split("\n")
         yield ""
-        yield "Would be written (nothing was written):"
+        yield "kquota would make these changes (nothing was written):"
         for change in self.changes:
             yield f"  {change.setting}: {_value(change.before)} -> {_value(change.after)}"
         for name, target in self.moves.items():
