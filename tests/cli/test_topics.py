@@ -7,14 +7,17 @@ import re
 import signal
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kquota.cli.topics.listing import matching
 from kquota.errors import Invalid
 from kquota.measure import counted
+from kquota.mutation.topic import Topic
 from kquota.quota.entity import Entity
 from kquota.quota.limits import QuotaChange
 from kquota.sandbox.cluster import Sandbox
@@ -22,7 +25,7 @@ from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.quotas import WireQuotas
 from tests.cli.kafka_tools import Tools
 from tests.cli.reassign_command import ReassignCommands, already_throttled
-from tests.cli.run import Ran, kquota, started
+from tests.cli.run import Ran, kquota, kquota_here, started
 from tests.cli.test_reassign_partitions import LASTING
 from tests.stores.moves_stage import OtherHand
 from tests.waiting import until
@@ -88,11 +91,14 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
         # The harness cannot distinguish 0 from 1 for an exit inside one JVM.
         assert (ours.code, sorted_configs(ours.out)) == (0, sorted_configs(theirs.out)), (words, theirs.err)
 
-    made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=9")
+    configs = ("--config", "retention.ms=9", "--config", "compression.type = gzip ")
+    made = desk.run("--create", "--topic", one, "--replica-assignment", "1:2,2:3", *configs)
     assert (made.code, made.out, made.err) == (0, f"Created topic {one}.\n", "")
     # Topics of other tests may appear and disappear between the two commands.
     both("--list", "--topic", f"{desk.client}.*")
     both("--describe", "--topic", f"{desk.client}.*")
+    both("--list", "--topic", f"{desk.client}-none, {one}")
+    both("--describe", "--topic", f"'{desk.client}\\-a'")
     both("--describe", "--topic", one, "--topics-with-overrides")
     both("--describe", "--topic", one, "--under-replicated-partitions")
     both("--create", "--topic", one, "--if-not-exists")
@@ -289,12 +295,34 @@ WRONG = {
         "directory. Give a file of topics (--from-file)",
     ),
     "an id and a name": (("--describe", "--topic", "a", "--topic-id", "b"), 'can\'t be used with option "[topic]"'),
+    "no topic that may be missing": (("--describe", "--if-exists"), "--topic or --topic-id is required to describe a"),
     "a report of topics": (
         ("--describe", "--topics-with-overrides", "--at-min-isr-partitions"),
         '"[at-min-isr-partitions]" can\'t be used with option "[topics-with-overrides]"',
     ),
     "twice": (("--create", "--topic", "a", "--partitions", "1", "--partitions", "2"), "multiple arguments"),
 }
+
+
+EXCLUDED = {
+    "list": (("--list",), 0, ""),
+    "describe": (("--describe",), 1, "kquota: error: Topic '__consumer_offsets' does not exist as expected\n"),
+    "describe, if it exists": (("--describe", "--if-exists"), 0, ""),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "err"), EXCLUDED.values(), ids=EXCLUDED)
+def test_an_excluded_internal_topic_counts_as_missing(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, err: str
+) -> None:
+    """As in Kafka's tool."""
+    found = [Topic(name="__consumer_offsets", id=None, internal=True, partitions=())]
+    cluster = SimpleNamespace(
+        topics=SimpleNamespace(topics=lambda names, moves: found), configs=SimpleNamespace(describe=lambda asked: {})
+    )
+    monkeypatch.setattr("kquota.cli.world.topics", lambda at: nullcontext(cluster))
+    ran = kquota_here("topics", *NOWHERE, *words, "--topic", "__consumer_offsets", "--exclude-internal")
+    assert ran == Ran(code, "", err)
 
 
 PATTERNS = {

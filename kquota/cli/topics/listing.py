@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kquota.cli import world
 from kquota.cli.output import Answer, JsonObject, Row, each, hidden, key
@@ -18,6 +18,8 @@ from kquota.settings.resource import TOPICS, Entry, Resource
 from kquota.terms import MIN_IN_SYNC
 
 _DEFAULT = "DEFAULT_CONFIG"
+_COMMA: Final = re.compile(r",(?![^{}]*\})")
+"""A comma that is not in braces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +126,11 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
     --topic-id and, with `describe`, for a name that matches no topic. Also raises the errors of `world.topics`.
     """
     with world.topics(at) as cluster:
-        found = matching(cluster.topics.topics(None, moves=describe), options.topic)
+        every = cluster.topics.topics(None, moves=describe)
+        shown = [topic for topic in every if not (options.exclude_internal and topic.internal)]
+        found = matching(shown, options.topic)
         must_match(options.topic, found, options.if_exists or not describe)
         found = _of_id(found, options)
-        found = [topic for topic in found if not (options.exclude_internal and topic.internal)]
         if not describe:
             return TopicNames(topics=tuple(topic.name for topic in found))
         entries = _entries(cluster.configs, [topic.name for topic in found])
@@ -136,6 +139,15 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
 
 def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]:
     """Return the topics whose full name matches one of the regular expressions, or all topics if there are no `names`.
+
+    As in kafka-topics, a comma separates alternatives. Spaces, and quotes around the expression, are ignored. Unlike in
+    kafka-topics, a comma in braces is part of a repetition, as in `a{1,3}`. Source: TopicFilter.
+
+    >>> topics = [Topic(name=name, id=None, internal=False, partitions=()) for name in ("a", "aa", "b")]
+    >>> [topic.name for topic in matching(topics, ["'a, b'"])]
+    ['a', 'b']
+    >>> [topic.name for topic in matching(topics, ["a{1,2}"])]
+    ['a', 'aa']
 
     Raises Invalid for a regular expression that is not valid.
     """
@@ -147,7 +159,7 @@ def matching(found: Iterable[Topic], names: Sequence[str] | None) -> list[Topic]
 
 def _pattern(name: str) -> re.Pattern[str]:
     try:
-        return re.compile(name)
+        return re.compile(_COMMA.sub("|", name.replace(" ", "").strip("\"'")))
     # re.error is not enough, because excessive repetition counts and deeply nested groups raise other errors.
     except (re.error, OverflowError, ValueError, RecursionError) as error:
         raise Invalid(

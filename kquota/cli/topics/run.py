@@ -64,6 +64,8 @@ def _action(options: TopicsOptions) -> str:
             raise Invalid(f'Option "[{option.replace("_", "-")}]" can\'t be used with option "[topics-with-overrides]"')
     if options.topic_id is not None and options.topic:
         raise Invalid('Option "[topic-id]" can\'t be used with option "[topic]"')
+    if asked == DESCRIBE and options.if_exists and not options.topic and options.topic_id is None:
+        raise Invalid("--topic or --topic-id is required to describe a topic with --if-exists. Give one of them")
     if options.dry_run and options.validate_only:
         raise Invalid(
             "--dry-run and --validate-only cannot be combined, because --dry-run sends nothing to the controller. "
@@ -168,7 +170,7 @@ def _config(text: str) -> tuple[str, str]:
         text.encode()
     except UnicodeEncodeError:
         raise Invalid(f"--config {key!r}: not valid UTF-8. Check the shell's locale") from None
-    return key.strip(), value
+    return key.strip(), value.strip()
 
 
 def _new(
