@@ -111,6 +111,9 @@ class StrictCommand(Command):
                 # Repeat only the name, because the argument may be a SCRAM credential whose --add-config was forgotten.
                 name = arg.partition("=")[0]
                 raise Invalid(f"unexpected argument {name!r}. Write each value after its option")
+            if f"-{arg}".partition("=")[0] in known:
+                # Kafka's tools accept one dash in front of a long option.
+                arg = f"-{arg}"
             written = self.written_as.get(arg, (arg,))
             name, equals, _ = written[0].partition("=")
             if valued.get(name, False):

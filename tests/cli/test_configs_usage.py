@@ -16,6 +16,7 @@ NAME = "--entity-name"
 BOTH = {
     "no action": (["--user", "a"], "Command must include exactly one action: --describe, --alter"),
     "two actions": (["--alter", "--describe", "--user", "a"], "Command must include exactly one action"),
+    "one dash before options": (["-alter", "-describe", "-user", "a"], "Command must include exactly one action"),
     "no entity type": (["--describe"], "At least one entity type must be specified"),
     "an unknown type": (["--describe", TYPES, "x"], "Invalid entity type x, the entity type must be one of topics, cl"),
     "KIP-73's singular": (["--alter", TYPES, "topic", NAME, "t", "--add-config", "a=1"], "Invalid entity type topic"),

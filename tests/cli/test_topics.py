@@ -99,7 +99,7 @@ def test_the_words_are_kafkas(desk: Desk, kafka_tools: Tools) -> None:
     both("--describe", "--topic", f"{desk.client}.*")
     both("--list", "--topic", f"{desk.client}-none, {one}")
     both("--describe", "--topic", f"'{desk.client}\\-a'")
-    both("--describe", "--topic", one, "--topics-with-overrides")
+    both("--describe", "-topic", one, "--topics-with-overrides")
     both("--describe", "--topic", one, "--under-replicated-partitions")
     both("--create", "--topic", one, "--if-not-exists")
     assert desk.run("--alter", "--topic", one, "--partitions", "3").code == 0
@@ -296,6 +296,8 @@ WRONG = {
     ),
     "an id and a name": (("--describe", "--topic", "a", "--topic-id", "b"), 'can\'t be used with option "[topic]"'),
     "no topic that may be missing": (("--describe", "--if-exists"), "--topic or --topic-id is required to describe a"),
+    "one dash": (("-create", "-topic=a/b"), "--topic 'a/b' is not a valid topic name"),
+    "one dash, and twice": (("--create", "-topic", "a", "-partitions=1", "--partitions", "2"), "multiple arguments"),
     "a report of topics": (
         ("--describe", "--topics-with-overrides", "--at-min-isr-partitions"),
         '"[at-min-isr-partitions]" can\'t be used with option "[topics-with-overrides]"',
