@@ -708,7 +708,7 @@ O	kquota quota diff	--command-config	once	files	Java properties with the client'
 O	kquota quota diff	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota diff	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota diff	files
-O	kquota quota diff	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota diff	--prune	once	flag	Also remove the limits of entities that `owns:` covers, except those that the document names or `protect:` covers
 O	kquota quota diff	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota diff	--output	once	text|json|tsv	Format of stdout
 O	kquota quota diff	--help	once	flag	Show this message and exit
@@ -720,7 +720,7 @@ O	kquota quota apply	--command-config	once	files	Java properties with the client
 O	kquota quota apply	--zk-tls-config-file	once	files	Java properties with ZooKeeper'\''s TLS settings
 O	kquota quota apply	--zk-sasl-config-file	once	files	JAAS file with ZooKeeper'\''s login
 A	kquota quota apply	files
-O	kquota quota apply	--prune	once	flag	Also remove the limits of entities that `owns:` covers and the document does not name
+O	kquota quota apply	--prune	once	flag	Also remove the limits of entities that `owns:` covers, except those that the document names or `protect:` covers
 O	kquota quota apply	--format	once	kquota|strimzi|rpk	Format of FILE, as for `quota export`
 O	kquota quota apply	--yes	once	flag	Do not ask for confirmation
 O	kquota quota apply	--change	once	free	Apply without confirmation, and only if `quota diff` shows this hash for the change
@@ -822,7 +822,7 @@ O	kquota quota probe	--client-config	once	files	Java properties with the client'
 O	kquota quota probe	--seconds	once	free	Time to measure
 O	kquota quota probe	--broker-list	once	brokers,	Load only these brokers
 O	kquota quota probe	--most-bytes	once	free	Largest amount to write, in total over all brokers
-O	kquota quota probe	--most-partitions	once	free	Largest number of partitions that exist at the same time
+O	kquota quota probe	--most-partitions	once	free	Largest number of the probe'\''s own partitions that exist at the same time
 O	kquota quota probe	--tenants	once	free	Divide the suggested rate by this number of tenants
 O	kquota quota probe	--overcommit	once	free	Multiply each tenant'\''s rate by this factor, because tenants do not all work at the same time
 O	kquota quota probe	--yes	once	flag	Do not ask for confirmation

@@ -49,7 +49,7 @@ class EntityType:
     has_default: bool = False
     """True if there is a default entity."""
     of_broker: bool = False
-    """True if a name is a broker id, and only that broker shows and changes the configs."""
+    """True if a name is a broker id. Through brokers, only the named broker reports and changes these configs."""
     described_together: bool = True
     """False if the operator must name the entity to describe."""
     since: tuple[int, ...] = ()

@@ -91,9 +91,9 @@ def _within(seconds: float | None, limit: str | None) -> Iterator[None]:
     """Raise TimedOut in this block after `seconds` (None: never), even while the block waits for a library. `limit` is
     the same time as the operator typed it.
 
-    If the block has not ended `GRACE_SECONDS` later, print the error and end the process with exit code 75. A library
-    may otherwise delay the end, because it may never return to Python, or may wait for its own threads. An abrupt end
-    is safe, because a run is recorded before each write.
+    If the process still runs `GRACE_SECONDS` later, print the error unless it was already printed, and end the process
+    with exit code 75. A library may otherwise delay the end, because it may never return to Python, or may wait for its
+    own threads. An abrupt end is safe, because a run is recorded before each write.
     """
     if seconds is None:
         yield

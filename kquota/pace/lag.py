@@ -39,7 +39,7 @@ longer in proportion.
 
 
 class GroupOffsets(NamedTuple):
-    """The committed offset of a group in a partition, and the end of the partition for consumers."""
+    """The committed offset of a group in a partition, and the last stable offset of the partition (KIP-98)."""
 
     committed: int
     end: int

@@ -120,9 +120,10 @@ class PastMoves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBand:
-    """The range of actual time / expected time in nine of ten moves. The band always contains 1.
+    """The range that contains actual time divided by expected time for nine of ten moves. The band always contains 1.
 
-    `moves` is the number of past moves from which it is calculated. 0 means that the band is the error of the model.
+    `moves` is the number of past moves from which the band is calculated. If it is 0, the band is the error of the
+    model.
     """
 
     low: float

@@ -1,5 +1,5 @@
-"""The interfaces of a probe: a real client that sends a load to a topic, the metadata of each broker, and the
-logins.
+"""The interfaces of a probe: the cluster and its metadata on each broker, a real client that sends a load to a topic,
+small writes, consumer groups, and the logins.
 """
 
 from __future__ import annotations

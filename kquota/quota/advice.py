@@ -75,7 +75,9 @@ class ProposedLimit:
 
     @property
     def tighter(self) -> bool:
-        """True if the limit is lower than the current one times `spread`, or if no quota applies now."""
+        """True if the proposed limit allows the client less in the whole cluster than its current limit, or if no quota
+        applies now.
+        """
         return self.now is None or self.limit < self.now * self.spread
 
     @property

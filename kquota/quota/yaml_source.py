@@ -183,7 +183,7 @@ class Source:
         return node.content
 
     def text(self, node: YamlNode, what: str) -> str:
-        """Return a scalar as it is written. Raises Invalid for anything else, and for null."""
+        """Return a scalar as text. A plain `007` stays `007`. Raises Invalid for anything else, and for null."""
         if not isinstance(node.content, str) or node.empty:
             self.refuse(node.line, node.column, f"{what}: must be a single value")
         return node.content

@@ -128,7 +128,7 @@ def must_have_tiers(version: str | None) -> None:
 
 
 def tiers(version: str, report: ReportProgress) -> Path:
-    """Return the folder with the jars of the remote storage for a release, downloaded like the jars of `kafka`.
+    """Return the folder with the jar of the remote storage for a release. It is downloaded like the jars of `kafka`.
 
     Raises Invalid for a release without tiered topics in the sandbox. A download raises the same errors as in `kafka`.
     """

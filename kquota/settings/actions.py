@@ -29,9 +29,9 @@ def describe_all(
     """Return the entries of every resource that `Configs.configured` lists, in order, and the errors of brokers that
     did not answer.
 
-    For brokers, this includes the broker default. A topic that is deleted in the meantime is left out, and so is a
-    broker that dies. Raises Unreachable if no broker answers or, for all kinds except brokers, if one request has no
-    answer. Raises Refused if the cluster refuses a request.
+    For brokers, this includes the broker default. A topic that is deleted in the meantime is left out. So is a
+    broker that dies, except over ZooKeeper. Raises Unreachable if no broker answers or, for all kinds except brokers,
+    if one request has no answer. Raises Refused if the cluster refuses a request.
     """
     wanted = configs.configured(kind)
     try:

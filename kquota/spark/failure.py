@@ -12,7 +12,10 @@ from kquota.errors import KquotaError, Refused, Unreachable
 from kquota.spark.engine import Engine
 from kquota.spark.jvm import MORE_MEMORY, Jvm
 
-_ROOM: Final = ("Spark's temporary files are in TMPDIR (default /tmp). Set it to a folder with more space",)
+_ROOM: Final = (
+    "Spark's temporary files are in TMPDIR (default /tmp), or on the workers of a Spark cluster. "
+    "Set TMPDIR to a folder with more space, or free space on the workers",
+)
 _LIMIT: Final = (
     "Spark's temporary files, in TMPDIR (default /tmp), exceed the maximum file size. "
     "Raise this limit with `ulimit -f unlimited`",

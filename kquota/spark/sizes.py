@@ -1,8 +1,8 @@
 """Replica sizes as one DataFrame, from the printed output of kafka-log-dirs or from snapshots.
 
 The DataFrame has the columns of a snapshot's row (`ROW`) and three more: `file`, `problem` (why the whole file is
-unusable, otherwise null) and `offline` (true if the broker could not read this log dir). A row without a topic
-represents a broker or a log dir for which the input lists no replica.
+unusable, otherwise null) and `offline` (true if the broker could not read this log dir). A row with a
+broker but without a topic and a size represents a broker or a log dir for which the input lists no replica.
 """
 
 from __future__ import annotations

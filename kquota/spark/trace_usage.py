@@ -28,9 +28,9 @@ class TraceUse:
 
     job: UsageJob
     begin: int
-    """The start of this part, in the ms of the trace."""
+    """The start of this part, in milliseconds as in the column `ms` of the trace."""
     end: int
-    """The end of this part, in the ms of the trace."""
+    """The time of the last valid request, in milliseconds as in the column `ms` of the trace."""
 
 
 def opened(

@@ -48,7 +48,7 @@ class MeasuredFlow:
     follower: Mapping[BrokerId, float | None]
     """FollowerReplicationThrottledRate of each broker: the rate at which it fetches listed replicas."""
     lag: Mapping[BrokerId, int | None]
-    """SumReplicaLag of each broker: the total lag of its followers, in partitions with a listed replica."""
+    """SumReplicaLag of each broker: the total lag of its own follower replicas, in partitions with a listed replica."""
     bytes_in: Mapping[TopicPartition, float | None]
     """PartitionBytesInRate of each partition: its write rate."""
     lags: Mapping[TopicPartition, int | None]

@@ -48,7 +48,9 @@ class DestinationView:
     throttled replica list.
     """
     throttled: bool | None
-    """True if the follower rate limits unfinished copies. None if the rate is unknown."""
+    """True if the follower rate limits unfinished copies. None if unfinished copies are in the follower's throttled
+    replica list, but the rate is unknown.
+    """
     seconds_left: float | None
     """The time until the last copy ends, including copies of later waves (see `forecast.seconds_left`). Also None if
     the copies make no progress.

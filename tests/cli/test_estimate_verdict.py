@@ -96,7 +96,7 @@ def test_text_page_and_json_refuse_the_same_moves(case: Case, why: str | None) -
 
 def test_the_error_names_the_wave_that_never_ends() -> None:
     assert ticket(Case(throttle="5MB/s", waves=2)).answer.verdict.error == (
-        "the move can never finish (throttle 5 MB/s), because wave 1 (my-topic-0 to my-topic-0) never ends. Give a "
+        "the move can never finish (throttle 5 MB/s), because wave 1 (my-topic-0) never ends. Give a "
         "--throttle above 6 MB/s"
     )
 

@@ -194,7 +194,7 @@ WRONG = {
     "no cost": (("--request-percentage", "1", "--load", "1MB/s"), "Give --thread-time TIME"),
     "a rate without its unit": (
         ("--producer-byte-rate", "10", "--load", "25MB/s"),
-        "under this quota the load takes more than 30 days",
+        "throttling makes the load last more than 30 days",
     ),
     "months of waiting": (
         ("--topics", "900000", "--partitions", "9", "--controller-mutation-rate", "1"),

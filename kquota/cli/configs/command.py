@@ -16,8 +16,8 @@ from kquota.entity_types import BROKER_LOGGERS, BROKERS, CLIENT_METRICS, ENTITIE
 from kquota.terms import CLIENTS, IPS, USERS
 
 EPILOG: Final = """After each change, kquota waits until the cluster shows the new configs. Over
---bootstrap-controller, kquota does not wait for the configs of a broker, because controllers do not show them. Exit
-codes: 0 done; 1 failed or refused; 2 wrong usage.
+--bootstrap-controller, kquota waits for the configs of a broker only if this broker is also a controller, because a
+controller shows only its own configs. Exit codes: 0 done; 1 failed or refused; 2 wrong usage.
 
 Examples:
   kquota configs --bootstrap-server localhost:9092 --alter --add-config producer_byte_rate=10MB/s --user alice

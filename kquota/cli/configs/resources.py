@@ -107,8 +107,8 @@ def _not_alive(missing: Collection[Resource]) -> Iterator[str]:
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:
     """Describe one resource. Return {} for a missing group and for a missing subscription to client metrics, because
-    brokers report only defaults for them. Controllers do not list these resources, so a missing one counts as existing
-    if `listed` is false.
+    brokers report only defaults for them. `listed` is false if kquota is connected only to controllers, which do not
+    list these resources. A missing one then counts as existing.
     """
     found = configs.describe([resource])
     named_freely = listed and resource.kind in (GROUPS, CLIENT_METRICS)

@@ -240,7 +240,7 @@ def _complaints(results: ElectionResults, rules: BatchRules) -> Iterator[str]:
         if results.unsettled:
             again += " when the cluster is healthy"
         elif results.refused:
-            again += " when the brokers accept the request"
+            again += " after you correct the reason of the refusal"
         yield (
             f"error: no election was requested for {counted(len(results.left), 'partition')} "
             f"({few(results.left, _SHOWN)}). {again}"

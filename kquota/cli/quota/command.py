@@ -62,7 +62,12 @@ class ExportOptions:
 
 QuotaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="Document of quotas, or - for stdin.")]
 Prune: TypeAlias = Annotated[
-    bool, flag("prune", "Also remove the limits of entities that `owns:` covers and the document does not name.")
+    bool,
+    flag(
+        "prune",
+        "Also remove the limits of entities that `owns:` covers, except those that the document names or `protect:` "
+        "covers.",
+    ),
 ]
 FormatToRead: TypeAlias = Annotated[
     QuotaFormat, value("format", "[kquota|strimzi|rpk]", "Format of FILE, as for `quota export`.")

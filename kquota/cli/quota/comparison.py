@@ -59,7 +59,7 @@ def read(file: Path, *, prune: bool, form: QuotaFormat = QuotaFormat.kquota) -> 
     """
     if prune and form is not QuotaFormat.kquota:
         raise Invalid(
-            f"--prune works only with kquota's own documents, because --format {form} has no `owns:`. Leave it out"
+            f"--prune works only with kquota's own documents, because --format {form} has no `owns:`. Leave out --prune"
         )
     parse = interchange.reader(form)
     text, name = text_file.read(file, "a document of quotas")

@@ -48,7 +48,8 @@ def export(options: ExportOptions) -> Answer:
     """Export all quotas, with warnings about unreadable quotas and about quotas that the format cannot hold.
 
     The exit code is 8 if a document for another tool does not contain every quota, otherwise 0. Raises Invalid for
-    options that do not apply to the format of another tool. Raises Unreachable if the cluster does not answer.
+    options that do not apply to the format of another tool. Raises Unreachable if the cluster does not answer, and
+    Refused if it refuses the login or the request.
     """
     foreign = options.form is not QuotaFormat.kquota
     if foreign and options.replication_throttles:

@@ -74,7 +74,7 @@ def wrapped(head: str, line: str, indent: str = _INDENT) -> Iterator[str]:
 
 
 _MOST_NAMED: Final = 5
-_NO_BROKERS: Final = "kquota needs --bootstrap-server and a user with the right to DescribeConfigs"
+_NO_BROKERS: Final = "kquota needs --bootstrap-server and a user with DescribeConfigs on the cluster"
 EXEMPT: Final = (
     "never counted: fetches of followers, WriteTxnMarkers, requests between brokers and the controller (they need"
     " ClusterAction), and producing with acks=0"
@@ -111,7 +111,7 @@ def reasons(explained: Explanation) -> Iterator[str]:
             "",
             "Some configs of the brokers are unknown. A client.quota.callback.class would set the limits instead of "
             f"Kafka. Before Kafka 3.0, {static} may also apply. To read these configs, use --bootstrap-server and a "
-            "user with the right to DescribeConfigs.",
+            "user with DescribeConfigs on the cluster.",
             indent="  ",
         )
     for answer in explained.answers:

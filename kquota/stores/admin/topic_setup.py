@@ -199,8 +199,10 @@ def _failed(wanted: Mutation, failure: Failure, done: str) -> KquotaError:
 
 
 def _refusal(name: str, code: int, reason: str) -> Refused:
-    kind = Forbidden if code == TOPIC_DENIED else Refused
-    return kind(f"topic {name}: the broker answered {reason}")
+    words = f"topic {name}: the broker answered {reason}"
+    if code == TOPIC_DENIED:
+        return Forbidden(f"{words}. Check the permissions of this user on the topic")
+    return Refused(words)
 
 
 def _no_broker_shows(wire: Wire, name: str) -> bool:

@@ -111,7 +111,7 @@ class ProbeOptions(WritingOptions):
         value(
             "most-partitions",
             "N",
-            "Largest number of partitions that exist at the same time.",
+            "Largest number of the probe's own partitions that exist at the same time.",
             min=ladder.PARTITIONS[0],
             max=ladder.PARTITIONS[-1],
         ),

@@ -21,7 +21,7 @@ from kquota.simulate.trace import Answered, TraceStream
 from kquota.terms import SAMPLE_MS
 
 UNFINISHED: Final = (
-    "under this quota the load takes more than 30 days, or a fetch never gets any data. Check the unit of the quota, "
+    "throttling makes the load last more than 30 days, or a fetch never gets any data. Check the unit of each quota, "
     "the thread time of each request and the length of the load"
 )
 _UNKNOWN: Final = "unknown, because the load is too short. It must last at least three quota windows"

@@ -81,8 +81,8 @@ class Plot:
 
 
 def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
-    """Draw, as bars, the bytes on each broker before and after the move. `disks` has the known disk sizes in bytes, by
-    broker id. A line marks each disk size.
+    """Draw a bar chart of the bytes on each broker before and after the move. `disks` has the known disk sizes in
+    bytes, by broker id. A line marks each disk size.
     """
     with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
@@ -96,7 +96,7 @@ def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
 
 
 def carried(shares: Sequence[Share]) -> Plot:
-    """Draw, as bars, the bytes that each broker sends and receives."""
+    """Draw a bar chart of the bytes that each broker sends and receives in the move."""
     brokers = sorted({share.broker for share in shares})
     with _plot("carried", "Bytes that each broker sends and receives") as drawing:
         of = {(share.broker, share.side): share.bytes for share in shares}
@@ -195,7 +195,7 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
 
 
 def compared(ends: Sequence[tuple[int, float, float]]) -> Plot:
-    """Draw, as bars, the expected and the actual seconds until the last copy to each broker ended. `ends` has the
+    """Draw a bar chart of the expected and the actual seconds until the last copy to each broker ended. `ends` has the
     broker, the expected and the actual seconds, and must not be empty.
     """
     brokers, expected, actual = zip(*ends, strict=True)
