@@ -46,7 +46,7 @@ def state(run: Run, found: Snapshot) -> RunState:
     waiting = {name for name in run.waiting if name in found.partitions and name.topic not in deleted}
     at_rest = (s for s in statuses(goal, found.partitions, found.running) if s.partition in waiting)
     if verdict(status.progress for status in at_rest) is not Progress.DONE:
-        return RunState.WAITING if moving or len(waiting) < len(goal.targets) else RunState.NOT_SUBMITTED
+        return RunState.WAITING if moving or len(run.waiting) < len(goal.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED
 
 

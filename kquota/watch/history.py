@@ -181,7 +181,7 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
 
 
 def _comparable_ends(history: WatchHistory, moves: Sequence[WatchedMove]) -> Mapping[int, float]:
-    """Return `first_ends` without those of runs that are now being undone, because an undo copies other bytes."""
+    """Return `first_ends` without those of runs with new targets. For example, an undo copies other bytes."""
     return {
         number: end
         for number, end in history.first_ends.items()

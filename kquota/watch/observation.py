@@ -225,10 +225,13 @@ class MoveWatch:
             if move.run is not None:
                 still = open_runs.pop(move.run, None)
                 self._moves[number] = _same(move, self._ended(move) if still is None else self._of_run(still))
-        added = [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
-        moved_again = {name for move in added for name in move.targets}
-        self._moves = [_without(move, moved_again) if move.run and not move.open else move for move in self._moves]
-        self._moves += added
+        self._moves += [self._of_run(run) for run in open_runs.values() if self._run in (None, run.id)]
+        moved_again: set[TopicPartition] = set()
+        for number, move in reversed([*enumerate(self._moves)]):
+            if move.open:
+                moved_again |= move.targets.keys()
+            elif move.run is not None:
+                self._moves[number] = _without(move, moved_again)
 
     def _ended(self, move: WatchedMove) -> WatchedMove:
         """Return the move of a run that is not open now. None of its partitions waits, because no command submits them.

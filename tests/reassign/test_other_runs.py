@@ -71,6 +71,17 @@ def test_partitions_of_a_recreated_topic_do_not_wait(world: World) -> None:
     assert state(run, world.cluster.snapshot(None)) is RunState.ENDED
 
 
+@pytest.mark.parametrize("gone", ["recreated", "deleted"])
+def test_a_run_without_submitted_partitions_is_not_under_way_after_a_topic_is_gone(world: World, gone: str) -> None:
+    run = replace(interrupted(world), handed_over=frozenset())
+    world.cluster.cancel(T0)
+    if gone == "recreated":
+        world.cluster.topic_ids["u"] = "another"
+    else:
+        del world.cluster.partitions[U0]
+    assert state(run, world.cluster.snapshot(None)) is RunState.NOT_SUBMITTED
+
+
 def undo(world: World, run: Run) -> None:
     back = backwards(run)
     prepared = prepare_again(world.cluster, world.runs, world.clock, back)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kquota.cli.watching.answer import answer
 from kquota.reassign.plan import Plan
 from kquota.reassign.recovery import backwards
 from kquota.stores.record.runs import RecordedRuns
@@ -83,18 +84,27 @@ def test_the_drift_of_an_undo_is_not_measured_from_the_end_of_the_move(stage: Wa
     assert move.drift == pytest.approx(0, abs=5)
 
 
-def test_a_later_run_of_the_same_partitions_counts_their_copies_alone(stage: Watched) -> None:
-    first_wave(stage, size=600 * MB)
+@pytest.mark.parametrize("began", ["after the first run", "during the first run"])
+def test_a_later_run_of_the_same_partitions_counts_their_copies_alone(stage: Watched, began: str) -> None:
+    first_wave(stage, size=1000 * MB)
     watch = stage.watch()
     stage.look(watch, 2)
     stage.cluster.cancel(name(0))
     [run] = stage.runs.unfinished()
+    if began == "during the first run":  # with --force
+        stage.runs.begin(replace(run, id="20260301T124000Z-0123456789ab"))
+        stage.look(watch, 40)
     stage.runs.update(replace(run, finished=stage.clock.now()))
     stage.look(watch, 40)
     stage.move({name(0): brokers(1, 3)}, throttle=5 * MB)
-    stage.runs.begin(replace(run, id="20260301T124000Z-0123456789ab"))
+    if began == "after the first run":
+        stage.runs.begin(replace(run, id="20260301T124000Z-0123456789ab"))
+    stage.look(watch, 60)
     found = stage.look(watch, 60)
     old, new = found.view.moves
     assert (old.moving, old.destinations, new.moving, old.ended) == (0, (), 1, True)
     [leader, _] = found.view.brokers
     assert leader.sent == pytest.approx(5 * MB, rel=0.05)
+    shown = answer(found, None)
+    assert [move.run for move in shown.moves] == [new.run]
+    assert run.id not in "\n".join(shown.text())

@@ -198,7 +198,8 @@ def answer(
     running, or if the answer has a leftover throttle or an open run. It is also 8 with `unknown`, which means that some
     runs cannot be read. Otherwise, it is 0.
     """
-    moves = found.view.moves
+    # An ended run has no partitions left if later runs move all of them again.
+    moves = tuple(move for move in found.view.moves if move.partitions)
     going = [move.run for move in moves if not move.ended]
     symptoms = [one for one in found.symptoms if not (restores and isinstance(one, _LEFT))]
     findings = tuple(shown(one, _named(one, plan, going)) for one in symptoms)
