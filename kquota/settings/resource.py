@@ -61,7 +61,7 @@ class Resource:
 
     @property
     def broker(self) -> BrokerId:
-        """The id of the broker to which the resource belongs. Raises ValueError if it belongs to no single broker."""
+        """The id of the broker to which the resource belongs. Raises ValueError if the name is not a broker id."""
         return BrokerId(int(str(self.name)))
 
     @property
@@ -110,7 +110,7 @@ class Setting:
 
     @property
     def broker(self) -> BrokerId:
-        """The id of the broker whose config this is. Raises ValueError if it is not the config of a single broker."""
+        """The id of the broker whose config this is. Raises ValueError if the name is not a broker id."""
         return self.resource.broker
 
     @property

@@ -277,7 +277,7 @@ def resumable(moving: Path | None = None) -> Iterator[None]:
     except KeyboardInterrupt:
         then = ""
         if moving is not None:
-            then = f". The moves continue. {_verify(moving)} until it exits with 0: it then ends the run"
+            then = f". Running moves continue. {_verify(moving)} until it exits with 0: it then ends the run"
         say(
             f"stopped. Recorded runs stay open: {suggested('move status')} shows them, {suggested('move resume')} "
             f"continues them, and {suggested('move abort --run RUN')} undoes one of them{then}"

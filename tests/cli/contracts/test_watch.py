@@ -85,7 +85,8 @@ def test_execute_and_wait_interrupted_names_the_command_that_ends_the_run(
     verify = f"reassign-partitions {BROKER} --verify {plan_file}"
     assert ran.code == 130
     then = (
-        f" undoes one of them. The moves continue. Run `kquota {verify}` until it exits with 0: it then ends the run\n"
+        f" undoes one of them. Running moves continue. Run `kquota {verify}` until it exits with 0: it then ends the "
+        "run\n"
     )
     assert then in ran.err
     house.clock = Ticks(copying.pass_seconds)
