@@ -74,6 +74,13 @@ def test_a_total_names_the_place_of_its_limits(key: str, line: str) -> None:
     assert line in summary(replace(answer_of([]), totals=(sums,)))
 
 
+@pytest.mark.parametrize(("limits", "share"), [(0.1, "less than 1%"), (0.5, "less than 1%"), (1.0, "1%"), (99, "99%")])
+def test_a_small_share_of_the_capacity_is_not_shown_as_zero(limits: float, share: str) -> None:
+    sums = KeyTotal(key=PRODUCER_BYTE_RATE, clients=1, used=0.1, limits=limits, capacity=100.0)
+    (line,) = (one for one in summary(replace(answer_of([]), totals=(sums,))) if "capacity" in one)
+    assert f"({share} of its capacity, 100 B/s)" in line
+
+
 def answer_of(found: Sequence[tuple[ProposedLimit, ThrottledTime | None]]) -> Advised:
     return Advised(
         cluster="c",

@@ -150,7 +150,7 @@ def _total_line(one: KeyTotal) -> str:
     limits = f"{one.key}: {counted(one.clients, 'limit')}, in total {amount(one.key, one.limits)} {where}"
     whole = ""
     if one.capacity is not None and one.share is not None:
-        share = "less than 1%" if one.share < 0.005 else f"{one.share:.0%}"
+        share = "less than 1%" if one.share < 0.01 else f"{one.share:.0%}"
         whole = f" ({share} of its capacity, {amount(one.key, one.capacity)})"
     return f"{limits}{whole}. Total use: {amount(one.key, one.used)}"
 

@@ -116,7 +116,7 @@ def sized(size: int) -> str:
 
 def _sustained(one: Held) -> str:
     if one.stopped is None:
-        return f"the controller sustains {one.rate:g}/s, the highest rate of this probe"
+        return f"the controller sustains {one.rate:g}/s, the highest rate that kquota tried for them"
     sustains = "does not sustain even the lowest rate" if one.rate is None else f"sustains {one.rate:g}/s"
     stopped = one.stopped
     return f"the controller {sustains}; at {stopped.rate:g}/s, {stopped.operation.value}: {stopped.why_not}"
