@@ -246,6 +246,25 @@ def configs(at: Where) -> Iterator[Configs]:
             yield WireConfigs(opened)
 
 
+@contextmanager
+def configs_and_dead(at: Where) -> Iterator[tuple[Configs, Callable[[], frozenset[BrokerId]]]]:
+    """Open the configs like `configs`. The second value is a function that returns the dead brokers on the same
+    connection, because --command-config may be a pipe. Over ZooKeeper or controllers, it returns an empty set.
+
+    Raises the errors of `configs`. The function is like `dead_brokers`, and raises the errors of
+    `broker_metadata.fenced`.
+    """
+    if at.zookeeper is not None or only_controllers(at):
+        with configs(at) as found:
+            yield found, frozenset[BrokerId]
+    else:
+        from kquota.stores.admin.broker_metadata import fenced
+        from kquota.stores.admin.configs import WireConfigs
+
+        with wire(at) as opened:
+            yield WireConfigs(opened), partial(fenced, opened)
+
+
 BrokerSettings: TypeAlias = Mapping[BrokerId, Mapping[str, str | None]]
 
 

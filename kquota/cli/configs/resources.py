@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from kquota.cli import clock, world
 from kquota.cli.configs.answer import (
@@ -27,7 +27,7 @@ from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, Entry, Resource, ResourceKind
 from kquota.settings.throttled_lists import EmptyValue
-from kquota.terms import BYTE_RATES, Default
+from kquota.terms import BYTE_RATES, BrokerId, Default
 
 
 def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, everything: bool) -> DescribedConfigs:
@@ -44,10 +44,10 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     found: Mapping[Resource, Sequence[Entry]]
     lost: Mapping[Resource, KquotaError] = {}
     asked = set() if resource is None else {resource}
-    with world.configs(at) as configs:
+    with world.configs_and_dead(at) as (configs, dead):
         actions.must_exist(kind, _release_of_brokers(at, configs))
         if resource is None:
-            asked = _registered(at, configs) if kind == BROKERS and at.zookeeper is None else asked
+            asked = _registered(configs, dead) if kind == BROKERS and at.zookeeper is None else asked
             found, lost = actions.describe_all(configs, kind)
         elif everything and not _is_unread(at, resource):
             found = {resource: actions.entries(configs, resource)}
@@ -80,13 +80,11 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     )
 
 
-def _registered(at: world.Where, configs: Configs) -> set[Resource]:
+def _registered(configs: Configs, dead: Callable[[], Collection[BrokerId]]) -> set[Resource]:
     """Return the live brokers, and the dead brokers that the cluster lists. If the dead brokers are unknown, warn."""
     listed = {*configs.resources(BROKERS)}
-    if world.only_controllers(at):
-        return listed
     try:
-        return listed | {Resource(kind=BROKERS, name=str(broker)) for broker in world.dead_brokers(at)}
+        return listed | {Resource(kind=BROKERS, name=str(broker)) for broker in dead()}
     except KquotaError as error:
         say(f"warning: it is unknown which brokers are dead: {without_retry(error)}. Run the same command again")
         return listed

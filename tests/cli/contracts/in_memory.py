@@ -110,6 +110,7 @@ class InMemory:
             "throttling": self._throttling,
             "watching": self._watching,
             "configs": _opens(self.configs),
+            "configs_and_dead": _opens((self.configs, self._dead_brokers)),
             "log_dirs": _opens(self.logs),
             "elections": _opens(self.elections),
             "log_dirs_and_moves": _opens((self.logs, self.cluster)),
@@ -119,13 +120,13 @@ class InMemory:
         }
         for name, opener in openers.items():
             patch.setattr(move_stores if name in _OF_MOVES else world, name, _naming(opener))
-        patch.setattr(world, "dead_brokers", self._dead_brokers)
+        patch.setattr(world, "dead_brokers", lambda _: self._dead_brokers())
         patch.setattr(clock, "SystemClock", lambda *_: self.clock)
 
     def _fenced(self) -> frozenset[BrokerId] | KquotaError:
         return self.fenced if isinstance(self.fenced, KquotaError) else frozenset(self.fenced)
 
-    def _dead_brokers(self, _at: world.Where) -> frozenset[BrokerId]:
+    def _dead_brokers(self) -> frozenset[BrokerId]:
         found = self._fenced()
         if isinstance(found, KquotaError):
             raise found

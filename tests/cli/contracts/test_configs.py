@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from kquota import library
 from kquota.cli import clock
 from kquota.errors import Refused, Retry, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource
+from kquota.stores.admin import broker_metadata
+from kquota.stores.admin import configs as stored
 from kquota.terms import (
     DEFAULT,
     FOLLOWER_RATE,
@@ -180,3 +186,14 @@ def test_unknown_dead_brokers_are_named(house: InMemory) -> None:
     ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers")
     why = "fenced brokers: the broker answered Unknown (-1). Run the same command again"
     assert (ran.code, ran.err) == (0, f"kquota: warning: it is unknown which brokers are dead: {why}\n")
+
+
+def test_a_login_from_a_pipe_is_enough_to_describe_all_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe can be read only once, so the configs and the dead brokers are read on one connection."""
+    files: list[Path | None] = []
+    monkeypatch.setattr(library, "login", lambda file, *_: files.append(file))
+    monkeypatch.setattr(library, "wire", lambda *_, **__: nullcontext(SimpleNamespace(cluster_id="c")))
+    monkeypatch.setattr(stored, "WireConfigs", lambda _: FakeConfigs(brokers=[1], release=(4, 1)))
+    monkeypatch.setattr(broker_metadata, "fenced", lambda _: frozenset({BrokerId(7)}))
+    ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers", "--command-config", "pipe")
+    assert (ran.code, ran.err.count("note: broker 7 is not alive"), files) == (0, 1, [Path("pipe")])
