@@ -232,7 +232,7 @@ def _command(partial: Path) -> list[str]:
 def _proxy() -> list[str]:
     """Return the proxy in the environment as Java options. As in pip, the scheme sets the default port."""
     address = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
-    match = re.fullmatch(r"(?:(https?)://)?(?:[^@/]*@)?([^:/@]+)(?::(\d+))?/?", address)
+    match = re.fullmatch(r"(?:(https?)://)?(?:[^@/]*@)?([^:/@\s]+)(?::(\d+))?/?", address)
     if match is None:
         return []
     scheme, host, port = match.groups()

@@ -62,6 +62,7 @@ def test_ctrl_c_while_ivy_starts_does_not_leave_it_running(tmp_path: Path, monke
 
 PROXIES = {
     "": (),
+    " ": (),
     "http://proxy.example:3128": ("proxy.example", "3128"),
     "http://user:secret@proxy.example:3128/": ("proxy.example", "3128"),
     "proxy.example:3128": ("proxy.example", "3128"),
