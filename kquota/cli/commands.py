@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 import typer
 
 from kquota.cli import confirmation
+from kquota.cli.connection import READ_LOGINS
 from kquota.cli.contract import quieten
 from kquota.cli.help import SUMMARIES, Command, Group, under
 from kquota.cli.options import Each, Only, Output, hints
@@ -56,6 +57,7 @@ def add(
         output = importlib.import_module("kquota.cli.output")
         asked = filled(options, given)
         remember(asked)
+        READ_LOGINS.clear()
         quiet = getattr(asked, "quiet", False)
 
         def work() -> int:

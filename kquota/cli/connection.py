@@ -101,6 +101,8 @@ class Where:
     """True if config.toml requires a confirmation from every command that writes to this cluster."""
 
 
+READ_LOGINS: Final[dict[Path | None, Any]] = {}
+"""The logins that the running command has read, by the file of --command-config. The login without a file is None."""
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 CONTROLLERS: Final = "bootstrap_controller"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kquota import folders, library
 from kquota.cli import confirmation, connection
-from kquota.cli.connection import Connection
+from kquota.cli.connection import READ_LOGINS, Connection
 from kquota.cli.connection import Where as Where
 from kquota.cli.contract import not_installed, say, worded
 from kquota.cli.progress import throttled
@@ -104,9 +104,13 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
 def login(at: Where) -> Security | None:
     """Return the login of --command-config, or None without this option. Raises Invalid for an unusable file.
 
-    A command calls this only once, because the file may be a pipe.
+    A command reads the file only once, because the file may be a pipe.
     """
-    return library.login(at.command_config, warn, NAMES.command_config)
+    file = at.command_config
+    if file not in READ_LOGINS:
+        READ_LOGINS[file] = library.login(file, warn, NAMES.command_config)
+    found: Security | None = READ_LOGINS[file]
+    return found
 
 
 def brokers(at: Where) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from kquota import library
-from kquota.cli import clock
+from kquota.cli import clock, world
+from kquota.cli.connection import READ_LOGINS
 from kquota.errors import Refused, Retry, Unreachable
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource
@@ -197,3 +200,17 @@ def test_a_login_from_a_pipe_is_enough_to_describe_all_brokers(monkeypatch: pyte
     monkeypatch.setattr(broker_metadata, "fenced", lambda _: frozenset({BrokerId(7)}))
     ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers", "--command-config", "pipe")
     assert (ran.code, ran.err.count("note: broker 7 is not alive"), files) == (0, 1, [Path("pipe")])
+
+
+def test_a_command_reads_a_login_only_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("client.id=of-the-pipe\n",), daemon=True)
+    writer.start()
+    at = world.Where(bootstrap="b1:9092", zookeeper=None, command_config=pipe)
+    first = world.login(at)
+    assert first is not None
+    assert world.login(at) is first
+    writer.join(10)
+    kquota_here("log-dirs", "--describe", *BROKER.split())
+    assert pipe not in READ_LOGINS, "the next command reads its own login"
