@@ -336,7 +336,7 @@ O	kquota reassign-partitions	--throttle	once	free	Throttle rate for the copies t
 O	kquota reassign-partitions	--replication-quota	once	free	KIP-73'\''s name for --throttle
 O	kquota reassign-partitions	--unthrottled	once	flag	For --execute: confirm that the copies need no throttle, and print no note about it
 O	kquota reassign-partitions	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
-O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker
+O	kquota reassign-partitions	--throttle-whole-topics	once	flag	Throttle all replicas of a topic (*) if its throttled replica list would otherwise be too long for a broker
 O	kquota reassign-partitions	--preserve-throttles	once	flag	For --verify and --cancel: do not restore any throttle
 O	kquota reassign-partitions	--clear-all	once	flag	For --verify: if no move is running, clear the rates of all brokers and the lists of the plan'\''s topics, including those of other tools and users, as Kafka'\''s --verify does
 O	kquota reassign-partitions	--additional	once	flag	For --execute: start even if other moves are running in the cluster
@@ -430,7 +430,7 @@ O	kquota move plan	--tolerance	once	free	Largest distance from the mean bytes wi
 O	kquota move plan	--topics	many	topics,	Move only these topics
 O	kquota move plan	--brokers	once	brokers,	Place new replicas only on these brokers
 O	kquota move plan	--disk-limit	once	free	Highest disk usage that the plan may cause on a broker or log dir
-O	kquota move plan	--disk	once	free	Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB
+O	kquota move plan	--disk	once	free	Total disk size to assume for each broker whose disk size is unknown, for example 2TB
 O	kquota move plan	--history	many	files	Use sizes from the newest snapshot in a file or folder instead of the live sizes
 O	kquota move plan	--replica-alter-log-dirs-throttle	once	free	Throttle rate for copies between the log dirs of a broker, for example 50MB/s
 O	kquota move plan	--explain	once	flag	Show all moves on stderr, not only the first 20

@@ -23,8 +23,8 @@ _DEPTH: Final = 4
 object with a list of lists.
 """
 _SLOT: Final = 10
-"""The bytes that an item adds to its list: 8 for its pointer, and its share of the space that Python allocates ahead,
-an eighth of the list.
+"""The bytes that an item adds to its list, rounded up: 8 for its pointer, and 1 for its share of the eighth that Python
+allocates ahead.
 """
 _PAIR: Final = 64 + _SLOT
 """The bytes that a key and its value take until their object is complete, in addition to the size of both."""

@@ -38,7 +38,9 @@ class Default(enum.Enum):
 
 DEFAULT: Final = Default.DEFAULT
 WIRE_DEFAULT: Final = "<default>"
-"""Kafka's text for the default entity in ZooKeeper paths, which contain only names."""
+"""Kafka's text for the default entity in ZooKeeper paths, because a path cannot contain a null name. rpk uses the same
+text.
+"""
 ANONYMOUS: Final = "ANONYMOUS"
 """The user of a client that does not authenticate (KafkaPrincipal)."""
 

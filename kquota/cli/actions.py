@@ -24,7 +24,7 @@ class With:
         self, *actions: str, required: bool = False, unless: str | None = None, zookeeper: bool = True
     ) -> None:
         """If `required` is true, each of these actions needs this option, or the option `unless` instead. If
-        `zookeeper` is false, the option does not work with --zookeeper.
+        `zookeeper` is false, the option does not work with `--zookeeper`.
         """
         self.actions = actions
         self.required = required

@@ -1,8 +1,9 @@
 """Names the cluster on stderr before a write, and asks for confirmation.
 
 Some commands ask after they have shown the change. If config.toml has `confirm = true` for the cluster, every command
-that writes asks. A confirmation needs a terminal. --yes replaces the confirmation. The options of a command that writes
-are `WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names` itself.
+that writes asks. A confirmation needs a terminal. `--yes` replaces the confirmation. The options of a command that
+writes are `WritingOptions`, and `cli.world` calls `names` for each connection, so no command has to call `names`
+itself.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MOST_SHOWN: Final = 50
 class _Command:
     options: WritingOptions
     agreed: bool
-    """True after a confirmation, and if an option such as --yes replaces the confirmation."""
+    """True after a confirmation, and if an option such as `--yes` replaces the confirmation."""
     clusters: list[str] = field(default_factory=list)
     """The clusters that kquota has printed."""
 
@@ -52,9 +53,9 @@ def during(options: Any) -> Iterator[None]:
 
 
 def must_be_possible(at: Where) -> None:
-    """Raise Invalid if config.toml requires a confirmation, but the command has --quiet or no terminal.
+    """Raise Invalid if config.toml requires a confirmation, but the command has `--quiet` or no terminal.
 
-    No confirmation is required if the command does not write, or if an option such as --yes already agrees. The check
+    No confirmation is required if the command does not write, or if an option such as `--yes` already agrees. The check
     needs no connection.
     """
     if at.confirm and _running and not _running[0].agreed and (is_quiet() or not has_terminal()):

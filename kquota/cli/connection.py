@@ -102,7 +102,7 @@ class Where:
 
 
 READ_LOGINS: Final[dict[Path | None, Any]] = {}
-"""The logins that the running command has read, by the file of --command-config. The login without a file is None."""
+"""The logins that the running command has read, by the file of `--command-config`. The login without a file is None."""
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 CONTROLLERS: Final = "bootstrap_controller"
@@ -111,7 +111,7 @@ REACHING: Final = tuple(name for name in OPTIONS if name not in (_RECORD, CONTRO
 Unrecorded: TypeAlias = Annotated[Connection, Only(*REACHING)]
 """The connection of commands that neither read nor write runs."""
 Recorded: TypeAlias = Annotated[Connection, Only(*REACHING, _RECORD)]
-"""The connection of commands that use runs, and have no --bootstrap-controller."""
+"""The connection of commands that use runs, and have no `--bootstrap-controller`."""
 ThroughControllers: TypeAlias = Annotated[Connection, Only(*REACHING, CONTROLLERS)]
 """The connection of commands that can also work through the controllers alone."""
 _ON_ZOOKEEPER: Final = ("zookeeper", "zk_tls_config_file", "zk_sasl_config_file")
@@ -133,15 +133,15 @@ def where(
     """Return the cluster that the options name, otherwise the cluster that the environment names. With `both`, the
     options may name brokers and a ZooKeeper.
 
-    With `alone`, --bootstrap-controller replaces the brokers, and `alone` is Kafka's error message for
-    --bootstrap-controller together with --bootstrap-server. Without `alone`, --bootstrap-controller is an addition to
-    the brokers.
+    With `alone`, `--bootstrap-controller` replaces the brokers, and `alone` is Kafka's error message for
+    `--bootstrap-controller` together with `--bootstrap-server`. Without `alone`, `--bootstrap-controller` is an
+    addition to the brokers.
 
     For a named cluster (`--cluster` or `KQUOTA_CLUSTER`), config.toml applies instead of the other variables. An option
     may add to config.toml but not contradict it. Without a named cluster, the variable of a missing option applies if
     it fits the connection, and `KQUOTA_BOOTSTRAP_SERVER` takes precedence over `KQUOTA_ZOOKEEPER`. Raises Invalid if no
     cluster or more than one cluster is given, for options that do not fit the cluster, and for an invalid topic name in
-    --record. Also raises Invalid if config.toml is invalid or does not contain the named cluster.
+    `--record`. Also raises Invalid if config.toml is invalid or does not contain the named cluster.
     """
     given = {f.name: str(v) for f in fields(connection) if (v := getattr(connection, f.name)) is not None}
     if not both and given.get("bootstrap_server") is not None and given.get("zookeeper") is not None:
@@ -187,7 +187,7 @@ def _described(given: Mapping[str, str], environment: Mapping[str, str]) -> tupl
 
 
 def _files(found: Mapping[str, str], zookeeper: bool) -> dict[str, Path]:
-    """Return the login files, by field of `Where`. --command-config is also valid over ZooKeeper, because kquota can
+    """Return the login files, by field of `Where`. `--command-config` is also valid over ZooKeeper, because kquota can
     read a shared record from the brokers.
     """
     files = {key: Path(value) for key, value in found.items() if key not in (*ADDRESSES, _RECORD, *METRICS)}

@@ -140,7 +140,7 @@ _quiet: list[bool] = [False]
 
 @contextmanager
 def quieten(quiet: bool) -> Iterator[None]:
-    """Until the block ends, make `say` print only the lines for --quiet if `quiet` is true, otherwise all lines."""
+    """Until the block ends, make `say` print only the lines for `--quiet` if `quiet` is true, otherwise all lines."""
     _quiet[0] = quiet
     try:
         yield
@@ -149,14 +149,14 @@ def quieten(quiet: bool) -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """Return True if the operator gave --quiet."""
+    """Return True if the operator gave `--quiet`."""
     return _quiet[0]
 
 
 def say(line: str, *, needed: bool = False) -> None:
     """Print a line for people on stderr, so that stdout stays empty or contains one document.
 
-    With --quiet, only errors, warnings and lines that are `needed` are printed.
+    With `--quiet`, only errors, warnings and lines that are `needed` are printed.
     """
     if _quiet[0] and not needed and not line.startswith(_NEEDED):
         return

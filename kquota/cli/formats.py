@@ -1,4 +1,4 @@
-"""The formats of --output. A new format needs a member of `Output` and an entry in `WRITE`. If the format consists of
+"""The formats of `--output`. A new format needs a member of `Output` and an entry in `WRITE`. If the format consists of
 rows, also add it to `TABLES`.
 
 This module imports nothing heavy, because the help of every command names the formats.

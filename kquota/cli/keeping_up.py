@@ -1,4 +1,4 @@
-"""The check before a command sets a throttle without --force: copies must be faster than the writes to them. Also the
+"""The check before a command sets a throttle without `--force`: copies must be faster than the writes to them. Also the
 reasons why a move can never finish, as text.
 """
 

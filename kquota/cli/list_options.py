@@ -48,7 +48,7 @@ def every_broker_id(texts: Sequence[str], option: str) -> list[BrokerId]:
 
 
 def topics_in(path: Path) -> list[Line]:
-    """Return all topics of the file of --from-file, in the order of the file.
+    """Return all topics of the file of `--from-file`, in the order of the file.
 
     Raises Invalid for an unreadable file, an invalid line, a file without topics, and more than `MOST_TOPICS` topics.
     """

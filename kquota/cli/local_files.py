@@ -53,7 +53,7 @@ def usage(directories: Iterable[Path]) -> Listing:
     """Return the usage snapshots in folders.
 
     Raises Invalid for a folder that does not exist and for a file that is not a snapshot. The message begins with
-    --usage.
+    `--usage`.
     """
     try:
         return usage_files.found(directories)

@@ -17,8 +17,8 @@ from kquota.terms import BrokerId
 
 
 def asked(texts: Sequence[str] | None, at: world.Where) -> tuple[BrokerId, ...]:
-    """Return the brokers of --gone. Raises Invalid for an invalid id, and for --gone over ZooKeeper, because restoring
-    a throttle needs no broker there.
+    """Return the brokers of `--gone`. Raises Invalid for an invalid id, and for `--gone` over ZooKeeper, because
+    restoring a throttle needs no broker there.
     """
     if texts and at.zookeeper is not None:
         raise Invalid(

@@ -1,4 +1,6 @@
-"""The option --textfile: the moves and throttles of a cluster, in the format of node exporter's textfile collector."""
+"""The option `--textfile`: the moves and throttles of a cluster, in the format of node exporter's textfile
+collector.
+"""
 
 from __future__ import annotations
 

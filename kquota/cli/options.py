@@ -109,14 +109,14 @@ OutputFormat: TypeAlias = Annotated[
     Output, value("output", f"[{'|'.join(WITHOUT_TABLES)}]", "Format of stdout.", callback=_no_table)
 ]
 TableFormat: TypeAlias = Annotated[Output, value("output", f"[{'|'.join(Output)}]", "Format of stdout.")]
-"""The option --output of commands that can also write the formats of `TABLES`."""
+"""The option `--output` of commands that can also write the formats of `TABLES`."""
 
 Interval: TypeAlias = Annotated[str, value("interval", "TIME", "Time between two readings, at least 1s.")]
 _SHORTEST_INTERVAL: Final = 1.0
 
 
 def interval_seconds(text: str) -> float:
-    """Parse the value of --interval into seconds. Raises Invalid for an invalid time and for less than one second."""
+    """Parse the value of `--interval` into seconds. Raises Invalid for an invalid time and for less than one second."""
     seconds = duration(text, "--interval")
     if seconds < _SHORTEST_INTERVAL:
         raise Invalid(f"--interval {text}: must be at least {_SHORTEST_INTERVAL:g}s")
@@ -148,7 +148,7 @@ PlanOfRun: TypeAlias = Annotated[
 
 
 def run_option(default: str) -> Any:
-    """Return the option --run. `default` describes which run a command selects without this option."""
+    """Return the option `--run`. `default` describes which run a command selects without this option."""
     return value("run", "ID", f"Id of the run, as `kquota move status` shows it.  [default: {default}]")
 
 
@@ -156,7 +156,7 @@ DryRun: TypeAlias = Annotated[bool, flag("dry-run", "Print the changes, without 
 
 
 def recordable(reason: str | None) -> str | None:
-    """Return the value of --reason. Raises Invalid if it is too long for the record of a run, or not valid UTF-8."""
+    """Return the value of `--reason`. Raises Invalid if it is too long for the record of a run, or not valid UTF-8."""
     if reason is not None and len(reason) > LONGEST_TEXT:
         raise Invalid(f"--reason: the text is too long ({len(reason):,} characters). Give at most {LONGEST_TEXT:,}")
     try:

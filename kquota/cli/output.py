@@ -1,4 +1,4 @@
-"""The answers of commands, their JSON documents, and how kquota prints them. `formats` has the values of --output.
+"""The answers of commands, their JSON documents, and how kquota prints them. `formats` has the values of `--output`.
 
 An answer is a frozen dataclass. Its fields that are not `hidden`, in order, are the keys of its JSON document, which is
 a contract.
@@ -83,9 +83,9 @@ class Answer(Part):
     notes: tuple[str, ...] = hidden(default=())
     """Lines for stderr that are printed before stdout, for example warnings."""
     data_notes: tuple[str, ...] = hidden(default=())
-    """Lines for stderr after `notes`, but only with JSON, TSV or --quiet, because the text already contains them."""
+    """Lines for stderr after `notes`, but only with JSON, TSV or `--quiet`, because the text already contains them."""
     closing_notes: tuple[str, ...] = hidden(default=())
-    """Lines for stderr that are printed after stdout, for example a summary. --quiet omits them."""
+    """Lines for stderr that are printed after stdout, for example a summary. `--quiet` omits them."""
     code: int = hidden(default=DONE)
     """The exit code."""
     interim: bool = hidden(default=False)
@@ -96,11 +96,11 @@ class Answer(Part):
         raise NotImplementedError
 
     def needs(self) -> Iterable[str]:
-        """Return the lines that --quiet prints in addition to errors and warnings: messages that need action."""
+        """Return the lines that `--quiet` prints in addition to errors and warnings: messages that need action."""
         return ()
 
     def rows(self) -> Iterable[Row]:
-        """Return the rows of --output tsv, for commands that have this format. In a row, None stands for null."""
+        """Return the rows of `--output` tsv, for commands that have this format. In a row, None stands for null."""
         raise NotImplementedError
 
     def document(self) -> str:
@@ -121,7 +121,7 @@ class Answer(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Answer):
-    """Lines for a script, for example paths. Every --output writes them unchanged."""
+    """Lines for a script, for example paths. Every `--output` writes them unchanged."""
 
     lines: tuple[str, ...]
 

@@ -35,8 +35,8 @@ shows its meaning.
 """
 _STATE_DIR: Final = "state_dir"
 _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
-"""The commands in which --bootstrap-controller replaces the brokers. A suggestion of these commands names brokers, so
-it leaves out --bootstrap-controller.
+"""The commands in which `--bootstrap-controller` replaces the brokers. A suggestion of these commands names brokers, so
+it leaves out `--bootstrap-controller`.
 """
 _given: Final[dict[str, str]] = {}
 
@@ -84,7 +84,7 @@ def _has(command: str, placeholder: str) -> bool:
 
 
 def zookeeper_shell(command: str) -> str:
-    """Return a command of zookeeper-shell.sh in backquotes, with the address and the chroot of --zookeeper.
+    """Return a command of zookeeper-shell.sh in backquotes, with the address and the chroot of `--zookeeper`.
 
     If the command line does not have the address, the text ends with the meaning of the placeholder.
     """

@@ -1,4 +1,4 @@
-"""Commands without an operator: fewer messages (--quiet), a time limit (--timeout) and metrics (--textfile)."""
+"""Commands without an operator: fewer messages (`--quiet`), a time limit (`--timeout`) and metrics (`--textfile`)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from kquota.cli.metrics_file import MetricsFile
 
 GRACE_SECONDS: Final = 3.0
-"""The time limit in seconds for a command to close its connections after --timeout. kquota then ends the process."""
+"""The time limit in seconds for a command to close its connections after `--timeout`. kquota then ends the process."""
 
 
 class TimedOut(BaseException):
-    """The command has reached its --timeout. TimedOut is not an Exception, so that no retry catches it."""
+    """The command has reached its `--timeout`. TimedOut is not an Exception, so that no retry catches it."""
 
 
 def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     """Do the work of a command with these options, and return its exit code. With `quiet`, return 75 instead of raising
     Busy.
 
-    With --textfile, also write the metrics after the work. If the work failed, the file has only the exit code and the
-    time of the last success.
+    With `--textfile`, also write the metrics after the work. If the work failed, the file has only the exit code and
+    the time of the last success.
 
-    Before the work, raises Invalid or Refused if --quiet, --timeout or --textfile cannot be used. Raises TimedOut after
-    --timeout. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
+    Before the work, raises Invalid or Refused if `--quiet`, `--timeout` or `--textfile` cannot be used. Raises TimedOut
+    after `--timeout`. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
     """
     output = getattr(asked, "output", Output.text)
     if quiet and not output.for_people:
@@ -64,7 +64,7 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
 
 
 def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return `work` for --quiet: it returns `TRY_LATER` instead of raising Busy, because the next scheduled command
+    """Return `work` for `--quiet`: it returns `TRY_LATER` instead of raising Busy, because the next scheduled command
     repeats the work.
     """
 

@@ -63,7 +63,7 @@ def where(options: Connection, *, both: bool = False, alone: str | None = None) 
 
 @contextmanager
 def wire(at: Where) -> Iterator[Wire]:
-    """Open a connection to the brokers with the login of --command-config.
+    """Open a connection to the brokers with the login of `--command-config`.
 
     Raises Invalid for an unusable login file, and the errors of `wire_of`.
     """
@@ -85,7 +85,7 @@ def wire_of(at: Where, security: Security | None) -> Iterator[Wire]:
 
 
 def logins(at: Where, client_config: Path | None) -> library.Logins:
-    """Return the login of kquota and the login to probe. Without --client-config, they are the same.
+    """Return the login of kquota and the login to probe. Without `--client-config`, they are the same.
 
     Raises Invalid if no address of a broker is given, and for an unusable login file.
     """
@@ -102,7 +102,7 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
 
 
 def login(at: Where) -> Security | None:
-    """Return the login of --command-config, or None without this option. Raises Invalid for an unusable file.
+    """Return the login of `--command-config`, or None without this option. Raises Invalid for an unusable file.
 
     A command reads the file only once, because the file may be a pipe.
     """
@@ -121,13 +121,13 @@ def brokers(at: Where) -> str:
 
 
 def only_controllers(at: Where) -> bool:
-    """Return True if --bootstrap-controller replaces the brokers."""
+    """Return True if `--bootstrap-controller` replaces the brokers."""
     return at.controllers is not None and at.bootstrap is None
 
 
 @contextmanager
 def controllers(at: Where) -> Iterator[ControllerConfigs]:
-    """Open a connection to the controllers of --bootstrap-controller. `at` must have their addresses.
+    """Open a connection to the controllers of `--bootstrap-controller`. `at` must have their addresses.
 
     Raises the errors of `login` and `library.controllers`. Also raises Refused if the operator does not confirm.
     """
@@ -253,7 +253,7 @@ def configs(at: Where) -> Iterator[Configs]:
 @contextmanager
 def configs_and_dead(at: Where) -> Iterator[tuple[Configs, Callable[[], frozenset[BrokerId]]]]:
     """Open the configs like `configs`. The second value is a function that returns the dead brokers on the same
-    connection, because --command-config may be a pipe. Over ZooKeeper or controllers, it returns an empty set.
+    connection, because `--command-config` may be a pipe. Over ZooKeeper or controllers, it returns an empty set.
 
     Raises the errors of `configs`. The function is like `dead_brokers`, and raises the errors of
     `broker_metadata.fenced`.

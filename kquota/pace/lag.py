@@ -149,7 +149,9 @@ class GroupLags:
     """The highest rate at which each group has kept up."""
 
     def forgotten(self) -> GroupLags:
-        """Return the state after a decrease of the throttle, without the commits, which do not show its effect."""
+        """Return the state after a decrease of the throttle. The earlier commits are left out, because they do not show
+        the effect of the decrease.
+        """
         return GroupLags(kept=self.kept)
 
     def after(self, reading: OffsetsReading, *, lowest: bool) -> tuple[GroupLags, tuple[GrowingLag, ...]]:

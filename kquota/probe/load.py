@@ -132,7 +132,9 @@ class Load:
 
     @property
     def partitions(self) -> int:
-        """The number of partitions of each created topic, 1 to 50: as many as the quota allows in half a second."""
+        """The number of partitions of each created topic: as many as the quota allows in half a second, but at least 1
+        and at most 50. It is 1 without a quota.
+        """
         return min(_MOST_PARTITIONS, max(1, math.ceil((self.limit or 0.0) * _MUTATION_SECONDS)))
 
 

@@ -59,7 +59,7 @@ def divided(
             losses.append(Loss(what=str(entity), why=why))
     reason = "this format has no replication throttles"
     losses += [Loss(what=str(one), why=reason) for one in sorted(document.throttles, key=order)]
-    losses += [Loss(what=line, why="kquota cannot read it") for line in document.unreadable]
+    losses += [Loss(what="a quota that kquota could not read", why=line) for line in document.unreadable]
     return held, tuple(losses)
 
 

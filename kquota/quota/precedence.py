@@ -206,7 +206,9 @@ def _levels(client: Client) -> tuple[tuple[Entity | None, bool], ...]:
 
 
 def _names(level: tuple[LevelPart, LevelPart], client: Client) -> tuple[_UserAndClientId | None, bool]:
-    """Return the user and client-id of the entity on this level for this client, and whether the level applies."""
+    """Return the user and client-id of the entity on this level for this client, and whether the level applies. The
+    first value is None if the level needs a name that the client does not have.
+    """
     user, client_id = level
     if (user is LevelPart.NAMED and not client.user) or (client_id is LevelPart.NAMED and not client.client_id):
         return None, False

@@ -133,7 +133,7 @@ def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Va
         decoder = json.JSONDecoder(object_pairs_hook=object_, parse_constant=no_constant)
         value = cast(object, counted_json.decode(text, decoder, _most_memory(text)))
     except counted_json.TooMuchMemory:
-        wrong = "its values need too much memory for the length of the text. Keep only valid entries"
+        wrong = "it has too many values that are not valid entries. Keep only valid entries"
         raise Invalid(f"{where}: {wrong}. Example: {example}") from None
     except json.JSONDecodeError as error:
         raise Invalid(f"{where}: {place(text, error.pos)}: {_not_json(text, error, example)}") from error

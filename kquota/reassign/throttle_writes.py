@@ -173,8 +173,8 @@ def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
 
 
 def restore_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Restoration, Run]:
-    """Restore the list entries of partitions that have ended. Return the result, and the recorded run without the
-    restored entries. Raises the errors of the cluster and of the record.
+    """Restore the list entries of partitions whose moves have ended. Return the result, and the recorded run without
+    the restored entries. Raises the errors of the cluster and of the record.
     """
     part = part_of(run, ended)
     if not part.taken:

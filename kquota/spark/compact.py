@@ -44,7 +44,7 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     first = F.max(F.when(F.col("bad").isNotNull(), F.struct("file", "bad")))
     good = rows.observe(seen, first.alias("first")).where(F.col("bad").isNull())
     grown = with_growth(good, before(reader, listing))
-    double = F.max(F.when(F.col("twice"), F.struct("time", "broker", "topic", "partition")))
+    double = F.max(F.when(F.col("twice"), F.struct("cluster", "time", "broker", "topic", "partition")))
     dates = len({(span.taken.cluster, span.taken.time.date()) for span in listing.spans()})
     ordered = (
         grown.observe(twice, double.alias("first"), F.count("*").alias("all"))
@@ -58,8 +58,9 @@ def tables(reader: Reader, files: Files, listing: Listing, folder: Path) -> int:
     if found := seen.get["first"]:
         raise Invalid(f"{files.name(found['file'])}: {found['bad']}. Move the file out of the history and try again")
     if found := twice.get["first"]:
-        where = f"snapshot of {found['time']}: {found['topic']}-{found['partition']} on broker {found['broker']}"
-        raise Invalid(f"{where} is listed twice. Move the snapshot out of the history and try again")
+        where = f"snapshot of cluster {found['cluster']} at {found['time']}"
+        replica = f"{found['topic']}-{found['partition']} on broker {found['broker']}"
+        raise Invalid(f"{where}: {replica} is listed twice. Move the snapshot out of the history and try again")
     replicas = spark.read.schema(schema_of(REPLICAS)).parquet(str(folder / "replicas"))
     brokers = by_broker(replicas).coalesce(1).sortWithinPartitions("cluster", "date", "time", "broker")
     write(brokers, folder / "brokers")

@@ -119,7 +119,9 @@ def _request() -> Iterator[Column]:
 
 
 def walking(quotas: Quotas, *, closed_loop: bool) -> type:
-    """Return the class that simulates one stream on a worker. cloudpickle sends all its code from kquota by value."""
+    """Return the class that simulates one stream on a worker. cloudpickle sends the kquota code of the class by value,
+    so workers do not need kquota.
+    """
     names = tuple(_FLOW)
 
     class Walking:

@@ -55,7 +55,7 @@ class ReplicaLogs:
     futures: Mapping[ReplicaId, FutureLog] = field(default_factory=dict)
     """The copies between the log dirs of one broker (KIP-113)."""
     dirs: Mapping[tuple[BrokerId, str], DirSpace] = field(default_factory=dict)
-    """The log dirs of each broker, by path."""
+    """The space and the error of each log dir, by broker and path."""
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
     """The brokers whose sizes or log end offsets are unknown, with the reasons."""
     sizes: LogNumbers = field(init=False)

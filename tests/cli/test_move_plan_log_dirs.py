@@ -110,7 +110,7 @@ def test_a_cordoned_log_dir_takes_no_part_in_a_balance(jbod: Sandbox) -> None:
     assert found["moves"]
     assert last.path not in {path for move in found["moves"] for path in (move["source"], move["destination"])}
     assert f"1 log dir is cordoned ({last.path})" in ran.err
-    assert "no throttle of these copies is known" in ran.err
+    assert "these copies have no throttle or their throttle is unknown" in ran.err
     hand.write(Setting.of_broker(ONE, CORDONED), None)
     hand.close()
 

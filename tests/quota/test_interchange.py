@@ -246,7 +246,9 @@ def test_two_users_of_one_kafkauser_are_both_named() -> None:
 def test_throttles_and_unreadable_quotas_are_losses(form: str) -> None:
     throttles = {Resource(kind=BROKERS, name="1"): {LEADER_RATE: "5"}}
     found = WRITERS[form](Document(limits={}, throttles=throttles, unreadable=("client-id-prefix 'a': x=1",)))
-    assert [loss.what for loss in found.losses] == ["broker '1'", "client-id-prefix 'a': x=1"]
+    throttle, unread = found.losses
+    assert throttle.what == "broker '1'"
+    assert (unread.what, unread.why) == ("a quota that kquota could not read", "client-id-prefix 'a': x=1")
 
 
 KAFKA_USERS = """\

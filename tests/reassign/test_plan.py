@@ -87,11 +87,11 @@ WRONG = {
     "objects too deep": ('{"a":' * 100_000, f"is nested too deeply. {EXAMPLE}"),
     "nothing but lists": (
         "[" + "[]," * 400_000 + "[]]",
-        f"its values need too much memory for the length of the text. Keep only valid entries. {EXAMPLE}",
+        f"it has too many values that are not valid entries. Keep only valid entries. {EXAMPLE}",
     ),
     "nothing but numbers": (
         "[" + "257," * 300_000 + "1]",
-        f"its values need too much memory for the length of the text. Keep only valid entries. {EXAMPLE}",
+        f"it has too many values that are not valid entries. Keep only valid entries. {EXAMPLE}",
     ),
     "NaN": ('{"NaN":"NaN","version":\nNaN}', "line 2 column 1: NaN is not JSON. Write a whole number"),
     "-Infinity": ('{"version":-Infinity}', "line 1 column 12: -Infinity is not JSON. Write a whole number"),

@@ -64,7 +64,7 @@ def test_a_kill_leaves_the_history_unchanged_and_the_next_run_continues(tmp_path
 def test_usage(tmp_path: Path) -> None:
     assert (
         compact(tmp_path / "x").err
-        == f"kquota: error: --compact {tmp_path}/x: the folder does not exist. Give the folder of the snapshots\n"
+        == f"kquota: error: --compact {tmp_path}/x: not an existing folder. Give the folder of the snapshots\n"
     )
     empty = compact(tmp_path)
     assert (empty.code, empty.out) == (2, "")

@@ -102,7 +102,7 @@ class AlteredQuotas(Answer):
 
 
 def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --bootstrap-server, with each limit as Java prints a double."""
+    """Yield the lines of `--describe` over `--bootstrap-server`, with each limit as Java prints a double."""
     for entity, limits in found.items():
         pairs = ", ".join(f"{name}={java_double(value)}" for name, value in limits.items())
         yield f"Quota configs for {entity_words(entity, _ADMIN, 'the default')} are {pairs}"
@@ -112,7 +112,7 @@ def admin_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
 
 
 def zookeeper_lines(found: Mapping[Entity, Limits], scram: Scram) -> Iterator[str]:
-    """Yield the lines of --describe over --zookeeper, one for each entity, in display order.
+    """Yield the lines of `--describe` over `--zookeeper`, one for each entity, in display order.
 
     Unlike Kafka's tool, kquota never prints SCRAM salts and keys.
     """
@@ -232,7 +232,7 @@ def shown_value(entry: Entry) -> str:
 
 
 def _configs_over_brokers(resource: Resource, entries: Sequence[Entry], which: str) -> Iterator[str]:
-    """Yield the lines of --describe over brokers or controllers, as Kafka 4.3.1 prints them."""
+    """Yield the lines of `--describe` over brokers or controllers, as Kafka 4.3.1 prints them."""
     if resource.name is DEFAULT:
         yield f"Default configs for {resource.kind} in the cluster are:"
     else:
@@ -245,7 +245,7 @@ def _configs_over_brokers(resource: Resource, entries: Sequence[Entry], which: s
 
 
 def _configs_over_zookeeper(resource: Resource, entries: Sequence[Entry]) -> str:
-    """Return the line of --describe over --zookeeper, as Kafka 2.8 prints it, but without passwords."""
+    """Return the line of `--describe` over `--zookeeper`, as Kafka 2.8 prints it, but without passwords."""
     pairs = ",".join(f"{entry.key}={HIDDEN if entry.sensitive else entry.value}" for entry in entries)
     return f"Configs for {_resource_words(resource)} are {pairs}"
 

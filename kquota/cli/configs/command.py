@@ -43,9 +43,10 @@ _DEFAULT_FLAGS: Final = {
 
 
 class EntityCommand(StrictCommand):
-    """A command that assigns --entity-name and --entity-default to the entity types in the order of the command line.
+    """A command that assigns `--entity-name` and `--entity-default` to the entity types in the order of the command
+    line.
 
-    Click keeps the order only within one option, so --entity-default becomes an --entity-name with a special value.
+    Click keeps the order only within one option, so `--entity-default` becomes an `--entity-name` with a special value.
     """
 
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}

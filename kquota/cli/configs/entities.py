@@ -1,4 +1,6 @@
-"""Entities as kafka-configs names them: --entity-type with --entity-name or --entity-default, or the short forms."""
+"""Entities as kafka-configs names them: `--entity-type` with `--entity-name` or `--entity-default`, or the short
+forms.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argume
 Named: TypeAlias = Mapping[str, Name | Every]
 """The name of each entity type. A name is EVERY if only the type was given.
 
-Types of --entity-type are in the order of the command line. For short forms, types with names come before types with
+Types of `--entity-type` are in the order of the command line. For short forms, types with names come before types with
 defaults, each in Kafka's order.
 """
 
@@ -87,7 +89,7 @@ def must_be_described_together(entities: Named) -> None:
 
 
 def must_be_named(entities: Named) -> None:
-    """Raise Invalid for a type without a name or default, as kafka-configs does before --alter."""
+    """Raise Invalid for a type without a name or default, as kafka-configs does before `--alter`."""
     missing = [kind for kind, name in entities.items() if isinstance(name, Every)]
     if not missing:
         return

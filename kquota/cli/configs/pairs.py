@@ -1,4 +1,5 @@
-"""The values of --add-config, --add-config-file and --delete-config, parsed for all entity types as in kafka-configs.
+"""The values of `--add-config`, `--add-config-file` and `--delete-config`, parsed for all entity types as in
+kafka-configs.
 
 No error in this module repeats a value, because it may be a password.
 """
@@ -62,7 +63,9 @@ def pairs_in(path: Path) -> Mapping[str, str]:
 
 
 def keys(texts: Iterable[str]) -> tuple[str, ...]:
-    """Parse the values of --delete-config, for example `a,b`. Raises Invalid for an empty, invalid or repeated key."""
+    """Parse the values of `--delete-config`, for example `a,b`. Raises Invalid for an empty, invalid or repeated
+    key.
+    """
     found: list[str] = []
     for text in texts:
         named = [key.strip(_JAVA_TRIMS) for key in _without_trailing_blanks(text.split(","))]

@@ -68,7 +68,7 @@ def _described(options: ConfigsOptions, entities: Named) -> Answer:
         if given is not None and given != []:
             raise Invalid(f'Option "[describe]" can\'t be used with option "[{option}]": use --{option} with --alter')
     if options.dry_run:
-        raise Invalid("--dry-run works only with --alter, because --describe writes nothing. Leave it out")
+        raise Invalid("--dry-run works only with --alter, because --describe writes nothing. Leave out --dry-run")
     must_be_described_together(entities)
     at = _where(options, entities)
     for kind in RESOURCES:

@@ -45,7 +45,7 @@ class ScramRequest:
     delete: tuple[str, ...]
     """The mechanisms whose credentials are deleted."""
     password: str | None = field(repr=False)
-    """The password in --add-config-file, or None."""
+    """The password in `--add-config-file`, or None."""
 
 
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:

@@ -159,8 +159,8 @@ def _wanted(options: LeaderElectionOptions) -> tuple[TopicPartition, ...] | None
 
 
 def _connection(options: LeaderElectionOptions) -> Connection:
-    """Return the connection options. --admin.config counts as --command-config, because it is the name of this option
-    in older Kafka tools.
+    """Return the connection options. `--admin.config` counts as `--command-config`, because it is the name of this
+    option in older Kafka tools.
     """
     if options.admin_config is None:
         return options.connection

@@ -105,7 +105,7 @@ def run(options: LogDirsOptions) -> Answer:
 
 
 def sizes(brokers: Collection[BrokerId], log_dirs: Iterable[LogDir]) -> LogDirsShown:
-    """Return the answer to --describe: each of `brokers`, in ascending order, with its log dirs."""
+    """Return the answer to `--describe`: each of `brokers`, in ascending order, with its log dirs."""
     of_broker: dict[BrokerId, list[LogDir]] = {broker: [] for broker in sorted(brokers)}
     for found in log_dirs:
         of_broker[found.broker].append(found)
@@ -145,7 +145,7 @@ def compacted(directory: Path, engine: Engine) -> Lines:
     Busy if another kquota is compacting the folder.
     """
     if not directory.is_dir():
-        raise Invalid(f"--compact {directory}: the folder does not exist. Give the folder of the snapshots")
+        raise Invalid(f"--compact {directory}: not an existing folder. Give the folder of the snapshots")
     found = local_files.listing([directory])
     if not found.clusters() and not found.late:
         raise Invalid(f"--compact {directory}: the folder contains no snapshot. ", NextStep.TAKE_SNAPSHOT)

@@ -74,7 +74,8 @@ def time_line(pace: LogDirPace) -> str:
     size, count = human_bytes(work.bytes), counted(work.copies, "copy")
     copies = f"broker {work.broker}: {size} in {count} between its log dirs"
     if throttle is None:
-        return f"{copies}: the time is unknown, because no throttle of these copies is known. Give {OPTION} RATE"
+        why = "because these copies have no throttle or their throttle is unknown"
+        return f"{copies}: the time is unknown, {why}. Give {OPTION} RATE"
     if pace.feasible is False:
         return f"{copies}: never {_never_because(pace)}"
     if pace.seconds is not None:

@@ -147,10 +147,10 @@ def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | Non
                 if len(chosen) == 1:
                     raise
                 done.append(_failed(each, error))
-        none = f"no run of a move is open, so there is nothing to {options.VERB}"
-        notes = () if done else (none, *world.unseen(stage.runs.alone))
         unread = options.run is None and plan is None and bool(stage.runs.unreadable)
         unknown = unread or (not done and stage.runs.hidden)
+        none = "known to be open" if unknown else f"open, so there is nothing to {options.VERB}"
+        notes = () if done else (f"no run of a move is {none}", *world.unseen(stage.runs.alone))
     return Recovered(
         runs=tuple(done),
         notes=notes,

@@ -28,8 +28,8 @@ class PaceOptions:
         value(
             "min-rate",
             "RATE",
-            "With --deadline or --protect: the lowest throttle. Without it, --deadline sets no minimum, and "
-            "--protect uses a tenth of the highest throttle.",
+            "With --deadline or --protect: the lowest throttle.  [default: no minimum with --deadline; a tenth of the "
+            "highest throttle with --protect]",
         ),
     ] = None
     max_rate: Annotated[
@@ -37,8 +37,8 @@ class PaceOptions:
         value(
             "max-rate",
             "RATE",
-            "With --deadline or --protect: the highest throttle. Without it, --deadline sets no maximum, and "
-            "--protect uses --throttle (`move run`) or the current throttle (`move adjust`).",
+            "With --deadline or --protect: the highest throttle.  [default: no maximum with --deadline; with "
+            "--protect, --throttle (`move run`) or the current throttle (`move adjust`)]",
         ),
     ] = None
     between: Annotated[

@@ -81,7 +81,7 @@ def rules(options: PaceOptions, connection: Connection) -> PaceRules | None:
     """Return the parsed options, or None if none of them changes the throttle over time.
 
     Raises Invalid for options that cannot be combined or that require another option, and for an invalid rate or time.
-    With --protect, also raises the errors of `world.where` and `world.usage_reader`.
+    With `--protect`, also raises the errors of `world.where` and `world.usage_reader`.
     """
     given = [way for way, asked in options.ways.items() if asked]
     if len(given) > 1:

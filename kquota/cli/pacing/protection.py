@@ -290,7 +290,7 @@ def _unread(found: OffsetsReading | KquotaError | None) -> dict[str, str]:
         notes["unlisted"] = f"--protect does not see all consumer groups, because {brokers} did not list them"
     if found is not None and found.unread:
         groups = counted(found.unread, "consumer group")
-        notes["unread"] = f"--protect does not see the lag of {groups}, because their offsets could not be read"
+        notes["unread"] = f"--protect does not see the lag of {groups}, because the offsets could not be read"
     return notes
 
 

@@ -77,7 +77,7 @@ class Reviewed(Answer):
     """The hash of the changes."""
     changes: Sequence[Replacement | Throttling] = key(form=each(_change))
     protected: tuple[Entity, ...]
-    """The entities that --prune keeps although `owns:` covers them."""
+    """The entities that `--prune` keeps although `owns:` covers them."""
 
     def text(self) -> Iterator[str]:
         for one in self.changes:
@@ -103,12 +103,12 @@ def reviewed(found: Difference) -> Reviewed:
 
 
 def hash_line(change: str) -> str:
-    """Return the line from which an operator copies the hash for --change."""
+    """Return the line from which an operator copies the hash for `--change`."""
     return f"change: {change}"
 
 
 def summary(found: Difference) -> tuple[str, ...]:
-    """Return notes: protected entities that --prune keeps although `owns:` covers them, and the number of changes."""
+    """Return notes: protected entities that `--prune` keeps although `owns:` covers them, and the number of changes."""
     if not found.changes:
         return (*_kept(found), "nothing to change")
     keys = sum(1 for one in found.changes for _ in one.differing())
@@ -174,7 +174,7 @@ class Applied(Answer):
     undone: Mapping[Entity | Resource, str] = key(form=_undone)
     """The reason for each entity that was not changed or may not have been changed."""
     protected: tuple[Entity, ...]
-    """The entities that --prune keeps although `owns:` covers them."""
+    """The entities that `--prune` keeps although `owns:` covers them."""
     confirmed: bool = hidden()
     """True if the operator already saw the changes at the prompt. The text then does not repeat them."""
 
@@ -188,7 +188,7 @@ class Applied(Answer):
 
 
 def unsent(found: Difference) -> Unsent:
-    """Return the answer of `apply` if nothing is sent, because of --dry-run or because nothing would change."""
+    """Return the answer of `apply` if nothing is sent, because of `--dry-run` or because nothing would change."""
     return Unsent(change=found.hash, changes=found.changes, protected=found.kept, closing_notes=summary(found))
 
 

@@ -1,4 +1,4 @@
-"""`kquota quota explain`: each limit that applies to a client or an IP, with the level that sets it. With --all,
+"""`kquota quota explain`: each limit that applies to a client or an IP, with the level that sets it. With `--all`,
 findings about all quotas.
 """
 
@@ -91,11 +91,11 @@ class Explained(Answer):
 
 
 def run(options: ExplainOptions) -> Answer:
-    """Explain the limits of a client, an IP or both. With --all, check all quotas instead (exit code as for
+    """Explain the limits of a client, an IP or both. With `--all`, check all quotas instead (exit code as for
     `findings`).
 
-    Raises Invalid if neither --all nor a client nor an IP is given, and for --all together with a client or an IP. Also
-    raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
+    Raises Invalid if neither `--all` nor a client nor an IP is given, and for `--all` together with a client or an IP.
+    Also raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:

@@ -83,11 +83,11 @@ def diff(options: DiffOptions) -> Reviewed:
 
 
 def apply(options: ApplyOptions) -> Answer:
-    """Apply the document, or only return the changes with --dry-run. The exit code is 1 if an entity was not changed or
-    may not have been changed.
+    """Apply the document, or only return the changes with `--dry-run`. The exit code is 1 if an entity was not changed
+    or may not have been changed.
 
-    Raises Refused if the change does not have the hash of --change or is not confirmed, and if the cluster refuses the
-    first request to change quotas. Raises Invalid for an invalid hash, and if there is no terminal for the
+    Raises Refused if the change does not have the hash of `--change` or is not confirmed, and if the cluster refuses
+    the first request to change quotas. Raises Invalid for an invalid hash, and if there is no terminal for the
     confirmation. Raises Conflict if the quotas changed before the confirmation. Also raises the errors of `read`,
     `opened`, `compare` and `warn_of`.
     """

@@ -123,7 +123,8 @@ class ReassignOptions(WritingOptions):
         With(EXECUTE),
         flag(
             "throttle-whole-topics",
-            "Throttle all replicas of a topic (*) if the list of its moving replicas is too long for a broker.",
+            "Throttle all replicas of a topic (*) if its throttled replica list would otherwise be too long for a "
+            "broker.",
         ),
     ] = False
     preserve_throttles: Annotated[

@@ -101,7 +101,7 @@ class StartedSandbox(Sandboxes):
 def up(options: UpOptions) -> StartedSandbox:
     """Start a sandbox, after a download if necessary, and wait until its servers answer.
 
-    Raises Invalid for Kafka options with --zookeeper-only, and for an invalid --property. Also raises the errors of
+    Raises Invalid for Kafka options with `--zookeeper-only`, and for an invalid `--property`. Also raises the errors of
     `cluster.up`.
     """
     of_kafka = (options.kafka, options.brokers, options.properties, options.tiered or None, options.metrics or None)
@@ -156,7 +156,7 @@ def down(options: DownOptions) -> Generator[Lines]:
     """Stop each selected sandbox, remove its data, and yield an answer for it. A sandbox that does not exist also gets
     an answer.
 
-    Raises Invalid for a name together with --all, and for an invalid name. Raises Busy while another kquota starts or
+    Raises Invalid for a name together with `--all`, and for an invalid name. Raises Busy while another kquota starts or
     stops the sandbox, and Refused if its folder cannot be removed.
     """
     if options.all_of_them and options.name is not None:

@@ -39,7 +39,7 @@ REPORTS: Final = (
     "under_min_isr_partitions",
     "at_min_isr_partitions",
 )
-"""The options of --describe that select partitions. You can combine them."""
+"""The options of `--describe` that select partitions. You can combine them."""
 
 Many: TypeAlias = list[str]
 """The field `list` of the class below hides the built-in type, so annotations use this alias."""

@@ -56,7 +56,7 @@ class DescribedTopic(NamedTuple):
         }
 
     def line(self) -> str:
-        """Return the line of the topic in kafka-topics --describe, without its partitions."""
+        """Return the line of the topic in kafka-topics `--describe`, without its partitions."""
         topic, configs = self.topic, ",".join(f"{name}={value}" for name, value in self.configs.items())
         return (
             f"Topic: {topic.name}" + (f"\tTopicId: {topic.id}" if topic.id else "") + f"\tPartitionCount: "
@@ -122,8 +122,9 @@ class DescribedTopics(Answer):
 def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer:
     """Return topic names or, with `describe`, topics with their partitions.
 
-    Raises Invalid for a name that is not a valid regular expression. Without --if-exists, raises Refused for an unknown
-    --topic-id and, with `describe`, for a name that matches no topic. Also raises the errors of `world.topics`.
+    Raises Invalid for a name that is not a valid regular expression. Without `--if-exists`, raises Refused for an
+    unknown `--topic-id` and, with `describe`, for a name that matches no topic. Also raises the errors of
+    `world.topics`.
     """
     with world.topics(at) as cluster:
         every = cluster.topics.topics(None, moves=describe)
@@ -178,7 +179,7 @@ def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists:
 
 
 def _of_id(found: list[Topic], options: TopicsOptions) -> list[Topic]:
-    """Return the topic with the id in --topic-id, or all topics without this option. Unless --if-exists is given,
+    """Return the topic with the id in `--topic-id`, or all topics without this option. Unless `--if-exists` is given,
     raises Refused for an unknown id. Kafka's tool shows all topics instead.
     """
     if options.topic_id is None:

@@ -55,8 +55,8 @@ def changed(
 ) -> ChangedTopics:
     """Return the answer after topics were sent.
 
-    As in Kafka's tool, --create prints a sentence for each created topic, and --alter and --delete print none.
-    --validate-only prints a sentence for each valid change.
+    As in Kafka's tool, `--create` prints a sentence for each created topic, and `--alter` and `--delete` print none.
+    `--validate-only` prints a sentence for each valid change.
     """
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
@@ -160,7 +160,7 @@ def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> st
 
 
 def _describe_command(names: Sequence[str]) -> str:
-    """Return the command that describes these topics. For several topics, it has --if-exists, so that a missing topic
+    """Return the command that describes these topics. For several topics, it has `--if-exists`, so that a missing topic
     does not hide the others.
     """
     skip = " --if-exists" if len(names) > 1 else ""

@@ -201,7 +201,8 @@ def _idle(symptom: IdleLogDir) -> str:
 
 def _leaderless(symptom: NoLeader) -> str:
     first = f" of {symptom.partitions[0]}" if len(symptom.partitions) > 1 else ""
-    what = f"no broker can send {few(symptom.partitions, _SHOWN)} "
+    have = "has" if len(symptom.partitions) == 1 else "have"
+    what = f"{few(symptom.partitions, _SHOWN)} {have} no leader to copy from "
     return f"{what}(replicas{first} on brokers: {joined(symptom.replicas)})"
 
 

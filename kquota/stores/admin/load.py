@@ -137,8 +137,8 @@ class RdkafkaClient:
                 self._must_go_on()
                 if sent.total() > load.most_bytes:
                     problem = f": the client has sent more than {load.most_bytes:,} bytes. If the client has a quota, "
-                    problem += "check that the brokers enforce it. Otherwise, give a lower rate or a higher limit"
-                    raise Refused(Parameter("most_bytes"), problem)
+                    problem += "check that the brokers enforce it. Otherwise, give a lower rate or a higher "
+                    raise Refused(Parameter("most_bytes"), problem, Parameter("most_bytes"))
                 for partition in load.leaders:
                     due = load.due(now - began) if most is None else float(most)
                     while sent[partition] < due and sent[partition] - taken[partition] < ahead:

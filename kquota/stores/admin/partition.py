@@ -74,8 +74,8 @@ class Deadline:
             self._end = now()
             who = "each broker" if broker is None else f"broker {broker}"
             raise Unreachable(
-                f"{who} throttles this client for another {muted:.0f} s, because a quota of the client is too low. "
-                "Raise the quota"
+                f"{who} throttles this client for at least another {muted:.0f} s, because a quota of the client is too "
+                "low. Raise the quota"
             )
         self._mute_left -= muted
         self._end += muted
@@ -285,10 +285,9 @@ class PartitionLog:
             return
         self._absent_since = None
         if found.topic_id.int and found.topic_id != self.topic_id:
-            raise Refused(
-                f"{self._prefix}it was deleted and created again (old id {printed_id(self.topic_id)}, new id "
-                f"{printed_id(found.topic_id)}). The new topic does not contain the shared record"
-            )
+            ids = f"old id {printed_id(self.topic_id)}, new id {printed_id(found.topic_id)}"
+            again = f"{self._prefix}it was deleted and created again ({ids}). Runs may be missing from the new topic. "
+            raise Refused(again, NextStep.SHARE_RECORD, " on each host adds its open runs")
         self._leader = leader(found)
 
     def _passing(self, code: int) -> str:

@@ -90,5 +90,5 @@ def alter_request(changes: Mapping[Resource, Mapping[str, ConfigOperation]]) -> 
 
 
 def by_resource(results: Sequence[Any]) -> dict[WireResource, Any]:
-    """Return the results of an answer to either request, by resource."""
+    """Return the results of an answer to DescribeConfigs or IncrementalAlterConfigs, by resource."""
     return {(result.resource_type, result.resource_name): result for result in results}

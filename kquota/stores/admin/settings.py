@@ -139,8 +139,9 @@ class WireSettings(WireConfigs):
             errors |= _written({setting: (DELETE, None) for setting in seen if now[setting] == ""}, self.altered)
             left = {setting: change for setting, change in left.items() if setting not in seen}
             if left and time.monotonic() > give_up:
-                why = f"kquota removed entries, but the cluster still showed them {SEEN_SECONDS:.0f} s later"
-                return errors | {setting: Unknown(f"{setting}: {why}") for setting in left}
+                why = f"kquota removed entries, but could not confirm this within {SEEN_SECONDS:.0f} s. "
+                step = NextStep.SHOW_TOPIC_CONFIGS
+                return errors | {s: Unknown(f"{s}: {why}", StepFor(step, s.name), " shows the value") for s in left}
             if left:
                 time.sleep(_SEEN_POLL_SECONDS)
         return errors

@@ -43,7 +43,7 @@ def warn_if_open(path: Path, what: str, warn: Callable[[str], None]) -> None:
     """
     if path.stat().st_mode & _OTHERS:
         command = f"chmod 600 {shlex.quote(str(path))}"
-        warn(f"{what} holds secrets, and users other than its owner can read or change it. Run {command}")
+        warn(f"{what} holds secrets, and users other than its owner can read or change it. Run `{command}`")
 
 
 def listed(found: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -60,13 +60,13 @@ class RunFiles:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise self._not_held(_unusable(path, "written", error)) from error
+            raise self._not_held(path, "written", error) from error
         with os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise _unusable(path, "locked", error) from error
+                    raise self._not_held(path, "locked", error) from error
                 text = file.read(_LONGEST_LOCK)
                 who = _holder(text) if text else "another kquota, which is just starting or ending,"
                 raise Busy(f"{who} holds the lock of {self.folder}", AGAIN_LATER) from error
@@ -74,19 +74,22 @@ class RunFiles:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
             except OSError as error:
-                raise self._not_held(_unusable(path, "written", error)) from error
+                raise self._not_held(path, "written", error) from error
             try:
                 yield
             finally:
                 with suppress(OSError):
                     os.ftruncate(descriptor, 0)
 
-    def _not_held(self, error: Refused) -> Refused:
-        """Return the error, and name the open runs whose throttles may stay set, because a command could not begin."""
+    def _not_held(self, path: Path, verb: str, error: OSError) -> Refused:
+        """Return the error of an unusable lock. It names the open runs whose throttles may stay set, because the
+        command could not begin.
+        """
+        unusable = _unusable(path, verb, error)
         with suppress(Refused):
             every = self.every(unread={}).values()
-            return may_stay_set(error, [kept.run for kept in every if kept.run.finished is None])
-        return error
+            return may_stay_set(unusable, [kept.run for kept in every if kept.run.finished is None])
+        return unusable
 
     def writer(self) -> Holder | None:
         """Return the process that holds the lock, or None if no process of this machine is known to hold the lock.

@@ -100,7 +100,8 @@ CORDONS = {
         Cordon(broker=BrokerId(3), log_dirs=("/a", "/b"), whole=True),
         [
             "broker 3: no log dir accepts new replicas (cordoned: /a, /b), so `move plan` places no replica there",
-            "warning: the plan places 1 replica on broker 3, where all log dirs are cordoned",
+            "warning: the plan places 1 replica on broker 3, where all log dirs are cordoned. Kafka does not refuse "
+            "this, so check the plan",
         ],
     ),
     "one of several": (
@@ -122,7 +123,8 @@ def test_a_plan_that_names_a_cordoned_log_dir_is_warned_about() -> None:
     named = replace(measured, arrivals=tuple(replace(arrival, log_dir="/a") for arrival in measured.arrivals))
     cordon = Cordon(broker=BrokerId(3), log_dirs=("/a",), whole=False)
     assert list(cordon_remarks([cordon], named))[1:] == [
-        "warning: the plan places 1 replica in the cordoned log dir /a of broker 3"
+        "warning: the plan places 1 replica in the cordoned log dir /a of broker 3. Kafka does not refuse this, so "
+        "check the plan"
     ]
 
 

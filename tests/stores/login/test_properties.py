@@ -97,7 +97,7 @@ def test_files_that_others_can_read(tmp_path: Path, mode: int, others: bool) -> 
     file.chmod(mode)
     told: list[str] = []
     warn_if_open(file, "it", told.append)
-    line = f"it holds secrets, and users other than its owner can read or change it. Run chmod 600 {file}"
+    line = f"it holds secrets, and users other than its owner can read or change it. Run `chmod 600 {file}`"
     assert told == ([line] if others else [])
 
 

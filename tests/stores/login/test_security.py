@@ -195,7 +195,7 @@ def test_a_file_with_secrets_that_others_can_read_causes_a_warning(tmp_path: Pat
         if mode == 0o600
         else [f"command_config: {file} holds secrets, and users other than its owner can read or change it"]
     )
-    assert [line.partition(". Run chmod")[0] for line in told] == wanted
+    assert [line.partition(". Run `chmod")[0] for line in told] == wanted
 
 
 @pytest.mark.parametrize(("password", "told"), [(None, True), (CANARY, False)], ids=["in clear", "enciphered"])

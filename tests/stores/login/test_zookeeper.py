@@ -136,8 +136,8 @@ def test_unused_properties_and_readable_files_cause_warnings(tmp_path: Path) -> 
     _, told = read(tls=tls_file(tmp_path, secret, 0o644), sasl=written(tmp_path / "jaas", section(), 0o644))
     assert [line.partition(": ")[2] for line in told] == [
         f"{tmp_path}/jaas holds secrets, and users other than its owner can read or change it. "
-        f"Run chmod 600 {tmp_path}/jaas",
+        f"Run `chmod 600 {tmp_path}/jaas`",
         f"{tmp_path}/zk.properties: kquota does not use zookeeper.connect",
         f"{tmp_path}/zk.properties holds secrets, and users other than its owner can read or change it. "
-        f"Run chmod 600 {tmp_path}/zk.properties",
+        f"Run `chmod 600 {tmp_path}/zk.properties`",
     ]

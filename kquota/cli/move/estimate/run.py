@@ -197,7 +197,8 @@ def cordon_remarks(cordons: Iterable[Cordon], measured: Measured) -> Iterator[st
                 where = f"in the cordoned log dir {arrival.log_dir} of broker {arrival.broker}"
                 if arrival.log_dir is None:
                     where = f"on broker {arrival.broker}, where all log dirs are cordoned"
-                yield f"warning: the plan places {counted(arrival.copies, 'replica')} {where}"
+                copies = counted(arrival.copies, "replica")
+                yield f"warning: the plan places {copies} {where}. Kafka does not refuse this, so check the plan"
 
 
 def remarks(measured: Measured, *, live: bool) -> Iterator[str]:

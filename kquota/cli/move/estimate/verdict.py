@@ -11,7 +11,7 @@ from kquota.cli.keeping_up import named_wave, never_because, rates_of, throttle_
 from kquota.cli.move.estimate.outlook import Outlook, band_line, why_full
 from kquota.measure import ByteRate, counted, exact_rate, human_bytes, human_duration, human_rates
 from kquota.pace.deadline import shortest
-from kquota.pace.enforcement import START_SECONDS
+from kquota.pace.enforcement import START_SECONDS, TURNOVER_SECONDS
 from kquota.pace.fair_rates import MOST_STREAMS
 from kquota.pace.kip73 import Bound, Window
 from kquota.pace.share import Pace, Share, Side
@@ -176,7 +176,8 @@ def time_lines(judged: Pace | Waves) -> Iterator[str]:
 def _terms(judged: Pace | Waves, share: Share) -> str:
     if isinstance(judged, Waves):
         waves = counted(len(judged.each), "wave")
-        return f"the sum of {waves}, each about {START_SECONDS:g} s to start and end + its copies"
+        most = START_SECONDS + TURNOVER_SECONDS
+        return f"the sum of {waves}: for each wave, up to {most:g} s to start and end + the time to copy"
     assert judged.run is not None
     assert share.seconds is not None
     copying, alone = judged.run.end, share.seconds

@@ -77,7 +77,12 @@ class PlanOptions:
     ] = "85%"
     disk: Annotated[
         str | None,
-        value("disk", "SIZE", "Disk size of brokers that do not report it (before Kafka 3.3), for example 2TB."),
+        value(
+            "disk",
+            "SIZE",
+            "Total disk size to assume for each broker whose disk size is unknown, for example 2TB. Brokers report "
+            "the size from Kafka 3.3.",
+        ),
     ] = None
     history: Annotated[
         list[str] | None,

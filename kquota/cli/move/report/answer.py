@@ -211,7 +211,7 @@ class RunReport(Answer):
         yield f"Run {self.summary.run}: {self.summary.outcome}"
         yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
         if self.course.brokers:
-            yield from ("", "Copies to each broker (an end is the time since the start of the run):")
+            yield from ("", "Copies to each broker (expected and actual end are times since the start of the run):")
             heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
             rows = [
                 [

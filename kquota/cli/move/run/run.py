@@ -292,7 +292,8 @@ def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
     """Wait until no partition of the plan moves, and return the last verification. Unreachable and Unknown end the wait
-    only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves.
+    only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves. Raises
+    _TroubleError if `health` (unless it is None) reports damage.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()

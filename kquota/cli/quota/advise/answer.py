@@ -89,13 +89,13 @@ class Advised(Answer):
     begin: datetime
     end: datetime
     percentile: float
-    """The value of --percentile, from 1 to 100."""
+    """The value of `--percentile`, from 1 to 100."""
     head_room: float
-    """The value of --head-room as a fraction, for example 0.5 for 50%."""
+    """The value of `--head-room` as a fraction, for example 0.5 for 50%."""
     brokers: int | None
     """The current number of brokers, or None if it is unknown."""
     brokers_later: int | None
-    """The value of --brokers, or None if it is not given."""
+    """The value of `--brokers`, or None if it is not given."""
     totals: tuple[KeyTotal, ...] = json_key(form=each(_total))
     resized: tuple[Resized, ...] = json_key(form=each(_resized))
     """Limits without measured use that were adjusted to the new number of brokers."""

@@ -47,10 +47,10 @@ class _Rules:
 
 
 def run(options: AdviseOptions) -> Advised:
-    """Propose limits from the measured use, and predict their throttle times. With --compact, also compact the
+    """Propose limits from the measured use, and predict their throttle times. With `--compact`, also compact the
     snapshots.
 
-    Raises Invalid for options that are not valid or cannot be combined, and for --brokers if the current number of
+    Raises Invalid for options that are not valid or cannot be combined, and for `--brokers` if the current number of
     brokers is unknown. Also raises Invalid if no source of measured use is given, and if the source has no readings of
     this cluster. Raises Busy if another kquota is compacting the snapshots. Raises Unreachable if the cluster or
     Prometheus does not answer. Raises Refused if Spark is missing, if a job fails, or if compacted snapshots cannot be

@@ -59,7 +59,7 @@ class UseSource:
         """Return the measured time of this cluster, and the Spark job that reads its use. The Spark session ends with
         `stack`.
 
-        With --compact, first compact the snapshots. Raises Invalid if the source has no reading of this cluster, and
+        With `--compact`, first compact the snapshots. Raises Invalid if the source has no reading of this cluster, and
         Busy if another kquota is compacting the snapshots. Raises Unreachable if Prometheus does not answer. Raises
         Refused if Spark is missing, if a job fails, or if compacted snapshots cannot be written.
         """
@@ -123,7 +123,7 @@ def prometheus(given: AdviseOptions) -> str:
     """Return the address of Prometheus, or "" for another source. If no option names a source, the address in
     config.toml or in the environment applies.
 
-    Raises Invalid for several options that name a source, if no source is given, and for --compact without --usage.
+    Raises Invalid for several options that name a source, if no source is given, and for `--compact` without `--usage`.
     """
     kinds = {"--usage": given.usage, "--trace": given.trace, "--prometheus": given.source.prometheus}
     sources = [option for option, value in kinds.items() if value]

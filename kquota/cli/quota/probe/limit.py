@@ -44,7 +44,7 @@ def _step(step: Step) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPlanned(Answer):
-    """The plan of --find-limit, which exists only as text."""
+    """The plan of `--find-limit`, which exists only as text."""
 
     ladder: Ladder = hidden()
 

@@ -31,13 +31,13 @@ class AskedLoad:
     """The parsed options that describe the load."""
 
     kind: Kind | None
-    """None for --find-limit, --client-command and --clean-up."""
+    """None for `--find-limit`, `--client-command` and `--clean-up`."""
     rate: float | None
-    """The rate of --produce in bytes per second, or None without --produce."""
+    """The rate of `--produce` in bytes per second, or None without `--produce`."""
     seconds: float | None
-    """The value of --seconds, or None if it is not given."""
+    """The value of `--seconds`, or None if it is not given."""
     brokers: tuple[BrokerId, ...] | None
-    """The brokers of --broker-list in ascending order, or None if it is not given."""
+    """The brokers of `--broker-list` in ascending order, or None if it is not given."""
     most_bytes: int
 
 

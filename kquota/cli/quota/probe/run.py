@@ -37,7 +37,7 @@ _CLIENT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUpPlanned(Answer):
-    """The topics that --clean-up would remove."""
+    """The topics that `--clean-up` would remove."""
 
     INDENT = 2
 
@@ -50,7 +50,7 @@ class CleanUpPlanned(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedUp(Answer):
-    """The answer after --clean-up. stdout is empty with every --output, because stderr names the removed topics."""
+    """The answer after `--clean-up`. stdout is empty with every `--output`, because stderr names the removed topics."""
 
     interim: bool = hidden(default=True)
 
@@ -59,7 +59,7 @@ class CleanedUp(Answer):
 
 
 def run(options: ProbeOptions) -> Answer:
-    """Run the requested probe, or with --clean-up only remove the topics of killed probes. A dry run only returns the
+    """Run the requested probe, or with `--clean-up` only remove the topics of killed probes. A dry run only returns the
     plan.
 
     Raises Invalid for options that are not valid or cannot be combined. Raises Refused for a load beyond the bounds of

@@ -27,7 +27,7 @@ UNFINISHED: Final = (
 _UNKNOWN: Final = "unknown, because the load is too short. It must last at least three quota windows"
 _ROWS: Final = 12
 _CELLS: Final = 60
-"""The number of cells in a plot that is not on a terminal."""
+"""The maximum number of cells in a plot that is not on a terminal."""
 _FEWEST: Final = 10
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
@@ -77,9 +77,9 @@ class Deployed(Answer):
     ASCII = True
 
     model: str
-    """The arithmetic that was used, as a value of --model."""
+    """The arithmetic that was used, as a value of `--model`."""
     strict: bool
-    """False with --permissive."""
+    """False with `--permissive`."""
     controller_mutation_rate: float
     request_percentage: float | None
     """None if this quota is not set."""

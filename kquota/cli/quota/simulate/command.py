@@ -52,7 +52,7 @@ LIMITS: Final = {
     for key, row in sorted(QUOTA_KEYS.items(), key=lambda item: item[1].model is not Model.BUCKET)
     if row.simulated is not None
 }
-"""An option for each simulated quota key. The mutation rate comes first, because --topics is the first load."""
+"""An option for each simulated quota key. The mutation rate comes first, because `--topics` is the first load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,12 +148,12 @@ class TopClients(Answer):
 
 
 def run(options: TopOptions) -> Generator[TopClients]:
-    """Yield one reading. On a terminal, with text output and without --once, show readings until Ctrl-C instead, and
-    yield nothing. With --snapshot, also write each reading to a file.
+    """Yield one reading. On a terminal, with text output and without `--once`, show readings until Ctrl-C instead, and
+    yield nothing. With `--snapshot`, also write each reading to a file.
 
-    Raises Invalid for an invalid --interval, and if the source of the metrics is missing, ambiguous or invalid. Raises
-    Unreachable if the cluster does not answer, and Refused if a snapshot cannot be written. A single reading also
-    raises Unreachable if no exporter answers.
+    Raises Invalid for an invalid `--interval`, and if the source of the metrics is missing, ambiguous or invalid.
+    Raises Unreachable if the cluster does not answer, and Refused if a snapshot cannot be written. A single reading
+    also raises Unreachable if no exporter answers.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)

@@ -90,7 +90,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             if others
             else "no open run of `throttle set` is recorded here"
         )
-        notes = [f"{none}, so there is nothing to restore", *world.unseen(alone)]
+        notes = [none if unknown else f"{none}, so there is nothing to restore", *world.unseen(alone)]
     elif not (restoration.restored or restoration.pending or lost):
         ids = ", ".join(run.id for run in ending)
         nothing = "nothing would be restored" if options.dry_run else "nothing was restored"

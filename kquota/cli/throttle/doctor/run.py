@@ -114,7 +114,8 @@ def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> t
 def _must_know_all_runs(ports: Ports) -> None:
     if ports.alone is not None and ports.hidden:
         raise Refused(
-            ports.alone, ". Nothing was removed, because a run of another host may need the leftover throttles"
+            ports.alone,
+            ". Nothing was removed, because a run of another host may need throttles that look like leftovers",
         )
     if unreadable := ports.runs.unreadable:
         raise Refused(

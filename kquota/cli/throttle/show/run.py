@@ -49,7 +49,9 @@ def run(options: ShowOptions) -> ThrottlesShown:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """The part of one reading to show. Empty filters select everything. `flow` is None if it was not measured."""
+    """The part of one reading to show. If `topics` and `brokers` are both empty, everything is shown. `flow` is None if
+    the throughput was not measured.
+    """
 
     standing: Standing
     flow: MeasuredFlow | None

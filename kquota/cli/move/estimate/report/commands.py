@@ -17,8 +17,8 @@ PLAN_PLACEHOLDER: Final = "PLAN.json"
 
 
 def cluster(connection: Connection, environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return --bootstrap-server with the addresses of the brokers and, if a login file is given, --command-config. The
-    name of a cluster is not used, because the operator of the move may have another config.toml. Return
+    """Return `--bootstrap-server` with the addresses of the brokers and, if a login file is given, `--command-config`.
+    The name of a cluster is not used, because the operator of the move may have another config.toml. Return
     `ADDRESS_PLACEHOLDER` if no address is known.
 
     Raises Invalid as `where` does.

@@ -28,7 +28,7 @@ from kquota.cli.move.log_dir_time import time_line
 from kquota.cli.suggestion import readable_again
 from kquota.list_text import named_brokers
 from kquota.measure import counted, human_bytes, human_duration, human_rate
-from kquota.pace.enforcement import START_SECONDS
+from kquota.pace.enforcement import START_SECONDS, TURNOVER_SECONDS
 from kquota.reassign.plan import Plan
 from kquota.spark.plan_files import PlanFiles
 
@@ -56,7 +56,7 @@ def page(ticket: Ticket) -> str:
         .render(
             generator=_GENERATOR,
             commands=commands,
-            start_seconds=START_SECONDS,
+            start_seconds=START_SECONDS + TURNOVER_SECONDS,
             unfollowed=UNFOLLOWED,
             ticket=ticket,
             answer=answer,
