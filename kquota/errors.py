@@ -108,7 +108,9 @@ class Unreachable(KquotaError):
 
 
 class NotSent(Unreachable):
-    """A server could not be reached before the request was sent, so nothing was written."""
+    """A check before the request showed that a server cannot be reached. The request was not sent, so nothing was
+    written.
+    """
 
 
 class Busy(KquotaError):

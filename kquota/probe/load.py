@@ -40,7 +40,7 @@ KEYS: Final[Mapping[Kind, str]] = {
 BYTES: Final = (Kind.PRODUCE, Kind.CONSUME)
 
 MOST_SECONDS: Final = 300.0
-"""The maximum number of seconds that a probe measures."""
+"""The maximum time of one measurement, in seconds."""
 MOST_BYTES: Final = 2 * 10**9
 """The default for the maximum number of bytes that a probe writes."""
 MOST_RATE: Final = 100_000_000.0

@@ -141,7 +141,9 @@ class Run:
 
     @property
     def waiting(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are not submitted yet: they belong to a later wave, or kquota was interrupted."""
+        """The partitions of the goal that the run still has to check and submit: those that are not in `handed_over`,
+        in the order of the goal.
+        """
         return tuple(name for name in self.goal.targets if name not in self.handed_over)
 
 

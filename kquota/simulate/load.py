@@ -181,7 +181,9 @@ class Admission(Protocol):
     """A mutation quota: `Mutations` as shipped, or a `Draft`."""
 
     def admit(self, mutations: float, now: int) -> int | None:
-        """Request a topic that can be rejected. Return None if it is accepted, otherwise the ms to wait."""
+        """Request `mutations` at the time `now`, in ms. Return None if they are accepted, otherwise the ms to wait.
+        Rejected mutations do not count against the quota.
+        """
         ...
 
     def delay(self, mutations: float, now: int) -> int:

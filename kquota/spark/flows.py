@@ -121,7 +121,10 @@ def flows(rows: Iterable[Row], rate: LeaderRate) -> Flows:
 
 
 def _by(column: str, rows: Iterable[Row]) -> defaultdict[int, list[Row]]:
-    """Group rows by a column. The rows are sorted only once, because there may be a hundred thousand waves."""
+    """Return the rows by their value in `column`, in ascending order of the values. A missing value has no rows.
+
+    One sort replaces a search for each wave, because there may be a hundred thousand waves.
+    """
     found: defaultdict[int, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[column]):
         found[row[column]].append(row)

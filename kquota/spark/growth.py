@@ -83,9 +83,10 @@ def marked(rows: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def before(reader: Reader, listing: Listing) -> DataFrame | None:
-    """Return the rows of each cluster's last rolled snapshot, or None if there is none.
+    """Return the rows of each cluster's last rolled snapshot in the table `replicas`, or None if there is no such
+    snapshot.
 
-    Clusters without waiting snapshots are left out.
+    Clusters without waiting snapshots are left out. Raises the same errors as `Reader.batches`.
     """
     clusters = {each.cluster for each in listing.waiting.values()}
     newest = [each for each in listing.newest().values() if each.cluster in clusters]

@@ -209,16 +209,18 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRecovery:
-    """One check of a returning broker: its out-of-sync replicas, and the values that the check set and restored."""
+    """One check of a returning broker: its out-of-sync replicas, and the values that the check sets and restores. A dry
+    run has the same values, but writes nothing.
+    """
 
     run: Run | None
     """The run of this throttle, or None if there is none."""
     behind: tuple[TopicPartition, ...]
     """The partitions of the out-of-sync replicas."""
     changes: tuple[Change, ...] = ()
-    """The values that the check set."""
+    """The values that the check sets."""
     restoration: Restoration = field(default_factory=Restoration)
-    """The values that the check restored, and those that are pending."""
+    """The values that the check restores, and those that are pending."""
     unlimited: tuple[BrokerId, ...] = ()
     """The brokers on which kquota sets no rate because it cannot read their rates, for example because they are
     dead.

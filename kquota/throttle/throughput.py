@@ -59,7 +59,9 @@ class MeasuredFlow:
     it (KAFKA-4313).
     """
     behind: Mapping[BrokerId, float | None]
-    """The same sum as `keep_up` for out-of-sync followers, which the leader delays."""
+    """The same sum for out-of-sync followers instead of in-sync followers: the rate that they need for new data alone.
+    The leader delays their fetches.
+    """
 
 
 def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:

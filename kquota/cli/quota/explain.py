@@ -95,7 +95,8 @@ def run(options: ExplainOptions) -> Answer:
     `findings`).
 
     Raises Invalid if neither `--all` nor a client nor an IP is given, and for `--all` together with a client or an IP.
-    Also raises Invalid for an empty user and for an invalid IP. Raises Unreachable if the cluster does not answer.
+    Also raises Invalid for an empty user and for an invalid IP. Raises Refused if the cluster refuses the login or the
+    request for the quotas, and Unreachable if it does not answer.
     """
     user, client_id, ip = options.user, options.client_id, options.ip
     if options.all_:

@@ -20,7 +20,7 @@ from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, Watch
 
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0
-"""The minimum drift that is shown, in seconds."""
+"""The minimum drift that the text shows, in seconds. JSON has every known drift."""
 _RATE: Final = rounded(0)
 _SECONDS: Final = rounded(1)
 _LEFT: Final = (ThrottleLeft, RunOpen)

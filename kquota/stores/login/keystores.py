@@ -72,8 +72,9 @@ def trusted(found: Mapping[str, str], prefix: str, where: str) -> str | None:
     """Return the certificates of the trust store in PEM, or None without a trust store.
 
     `found` are the properties, and `prefix` is the beginning of the relevant ones, for example `ssl.`. Raises Invalid
-    for a store that cannot be read or contains no certificate. The message names the file and the property. A damaged
-    certificate in PEM raises no error here, but when the store is loaded.
+    if the store cannot be read or contains no certificate, or if its format is unsupported or is not the one in
+    `truststore.type`. The message names the file and the property. A damaged certificate in PEM raises an error only
+    when the store is loaded.
     """
     inline = found.get(f"{prefix}truststore.certificates")
     if inline:

@@ -101,7 +101,7 @@ Credentials: TypeAlias = Password | Kerberos | Tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """The login to the brokers of a cluster."""
+    """The login to the brokers or the KRaft controllers of a cluster."""
 
     where: str
     """The option and the path of the properties file, for errors."""

@@ -1,4 +1,4 @@
-"""Reads the quota metrics of brokers from Prometheus JMX exporters, whose rules determine the metric names."""
+"""Reads `BrokerMetrics` from Prometheus JMX exporters, whose rules determine the names of the metrics."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class TopicRecord:
         return found.mark
 
     def _release(self) -> None:
-        """Release the lock. If that fails, another kquota can take it after one lease without a beat."""
+        """Release the lock. If that fails, another kquota can take the lock after one lease without a heartbeat."""
         with suppress(KquotaError):
             self._refresh()
             found = self._found()

@@ -71,7 +71,9 @@ class CompletionFile:
         self.keep(before, FAILED_SECONDS)
 
     def keep(self, found: Collection[str], seconds: int) -> None:
-        """Replace the stored lines with `found`, which is valid for `seconds` from now."""
+        """Replace the stored lines with `found`, which is valid for `seconds` from now. If `found` cannot be stored,
+        the stored lines do not change, and no error is raised.
+        """
         with contextlib.suppress(OSError, ValueError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = "".join(f"{line}\n" for line in (self._key, int(time.time()) + seconds, *found))

@@ -64,7 +64,8 @@ def outlook(
     volumes: Sequence[Volume],
     errors: ErrorBand,
 ) -> Outlook:
-    """Return the outlook of `move`, from the sums of the job and the write rates of each broker.
+    """Return the outlook of `move`, from the sums of the Spark job (`measured`) and the write rates of each broker
+    (`bytes_in`).
 
     `volumes` come from live brokers. If there are any, they replace those in `measured`, which are less complete.
     `errors` are the errors of past estimates, or the error of the model.

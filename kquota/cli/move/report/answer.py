@@ -187,7 +187,7 @@ class RunReport(Answer):
 
     @property
     def course(self) -> Course:
-        """The recorded course of the run."""
+        """The expected end, the readings and the rate changes of the run, as recorded."""
         return self.recorded.course
 
     @property

@@ -81,9 +81,10 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
 def _look(
     at: world.Where, options: SetOptions, broker: BrokerId, rate: ByteRate, going: Run | None = None
 ) -> BrokerRecovery:
-    """Check once. `going` is the run of the previous check, or None.
+    """Check once: throttle the out-of-sync replicas, and restore the values that are no longer needed. `going` is the
+    run of the previous check, or None.
 
-    Each check has a new connection, because the broker may stop between two checks, and takes the lock again, because
+    Each check has a new connection, because any broker may stop between two checks. It takes the lock again, because
     other commands may write in between.
     """
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
