@@ -101,8 +101,8 @@ class Where:
     """True if config.toml requires a confirmation from every command that writes to this cluster."""
 
 
-READ_LOGINS: Final[dict[Path | None, Any]] = {}
-"""The logins that the running command has read, by the file of `--command-config`. The login without a file is None."""
+READ_LOGINS: Final[dict[Path, Any]] = {}
+"""The logins that the running command has read from pipes, by the path in `--command-config`."""
 OPTIONS: Final[Mapping[str, Any]] = hints(Connection)
 _RECORD: Final = "record"
 CONTROLLERS: Final = "bootstrap_controller"

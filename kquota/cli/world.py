@@ -104,9 +104,12 @@ def logins(at: Where, client_config: Path | None) -> library.Logins:
 def login(at: Where) -> Security | None:
     """Return the login of `--command-config`, or None without this option. Raises Invalid for an unusable file.
 
-    A command reads the file only once, because the file may be a pipe.
+    A regular file is read for each connection, because a password or certificate may be renewed during a long command.
+    A command can read a pipe only once.
     """
     file = at.command_config
+    if file is None or file.is_file():
+        return library.login(file, warn, NAMES.command_config)
     if file not in READ_LOGINS:
         READ_LOGINS[file] = library.login(file, warn, NAMES.command_config)
     found: Security | None = READ_LOGINS[file]

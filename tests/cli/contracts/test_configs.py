@@ -202,7 +202,7 @@ def test_a_login_from_a_pipe_is_enough_to_describe_all_brokers(monkeypatch: pyte
     assert (ran.code, ran.err.count("note: broker 7 is not alive"), files) == (0, 1, [Path("pipe")])
 
 
-def test_a_command_reads_a_login_only_once(tmp_path: Path) -> None:
+def test_a_command_reads_a_login_from_a_pipe_only_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("client.id=of-the-pipe\n",), daemon=True)
@@ -214,3 +214,13 @@ def test_a_command_reads_a_login_only_once(tmp_path: Path) -> None:
     writer.join(10)
     kquota_here("log-dirs", "--describe", *BROKER.split())
     assert pipe not in READ_LOGINS, "the next command reads its own login"
+
+
+def test_a_login_file_is_read_again_because_it_may_be_renewed(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    at = world.Where(bootstrap="b1:9092", zookeeper=None, command_config=file)
+    for name in ("first", "renewed"):
+        file.write_text(f"client.id={name}\n")
+        found = world.login(at)
+        assert found is not None
+        assert library.sent_client_id(found) == name
