@@ -43,11 +43,12 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
     lost: Mapping[Resource, KquotaError] = {}
+    over_brokers = kind == BROKERS and at.zookeeper is None
     asked = set() if resource is None else {resource}
     with world.configs_and_dead(at) as (configs, dead):
         actions.must_exist(kind, _release_of_brokers(at, configs))
         if resource is None:
-            asked = _registered(configs, dead) if kind == BROKERS and at.zookeeper is None else asked
+            asked = _registered(configs, dead) if over_brokers else asked
             found, lost = actions.describe_all(configs, kind)
         elif everything and not _is_unread(at, resource):
             found = {resource: actions.entries(configs, resource)}
@@ -60,9 +61,7 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         )
     shown = {r: [entry for entry in entries if entry.dynamic or everything] for r, entries in found.items()}
     absent = resource if resource not in found else None
-    missing: set[Resource] = set()
-    if kind == BROKERS and at.zookeeper is None:
-        missing = {one for one in asked if one.of_broker and one not in found and one not in lost}
+    missing = {one for one in asked if over_brokers and one.of_broker and one not in found and one not in lost}
     if resource is not None and at.zookeeper is not None:
         # Kafka 2.8's tool shows a resource that was requested by name even if the resource does not exist.
         shown.setdefault(resource, [])
@@ -72,10 +71,7 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         everything=everything,
         over_zookeeper=at.zookeeper is not None,
         data_notes=() if absent is None else (absence(absent),),
-        closing_notes=(
-            *_not_alive(missing),
-            *(f"error: {error}" for error in lost.values()),
-        ),
+        closing_notes=(*_not_alive(missing), *(f"error: {error}" for error in lost.values())),
         code=FAILED if lost else DONE,
     )
 

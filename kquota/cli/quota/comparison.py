@@ -125,8 +125,8 @@ def every_throttle(configs: Configs) -> Throttles:
     found: dict[Resource, Mapping[str, str]] = {}
     for kind in THROTTLE_KEYS:
         described, lost = actions.describe_all(configs, kind)
-        for error in lost.values():
-            raise error
+        if lost:
+            raise next(iter(lost.values()))
         for resource, entries in described.items():
             if held := _held(resource, entries):
                 found[resource] = held
