@@ -22,7 +22,7 @@ from kquota.terms import FOLLOWER_RATE, BrokerId
 from tests.background import working
 from tests.cli.run import Ran, changes_of, kquota, python
 from tests.stores.moves_stage import OtherHand
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.kafka
 
@@ -141,39 +141,46 @@ def test_a_whole_move_follows_the_clients_and_the_metrics_of_brokers(servers: Sa
 
 @contextmanager
 def group(servers: Sandbox) -> Iterator[threading.Event]:
-    """A consumer group of a topic whose records arrive at a constant rate. While the returned event is set, the group
-    reads a tenth of them. Otherwise it keeps up.
+    """A consumer group with committed offsets, which kquota therefore finds when it first looks for groups.
+
+    While the returned event is set, the group reads an eighth of the new records, and fewer records arrive, so their
+    rate is certainly not the reason for the lag. Otherwise the group keeps up.
     """
     traffic.create(servers.bootstrap, GROUP, [[1]])
-    stop, slow = threading.Event(), threading.Event()
+    stop, slow, committed = threading.Event(), threading.Event(), threading.Event()
 
     def write() -> None:
         producer = Producer({"bootstrap.servers": servers.bootstrap})
-        began, written = time.monotonic(), 0
+        at, due = time.monotonic(), 0.0
         while not stop.wait(0.1):
-            due = int(RECORDS_PER_SECOND * (time.monotonic() - began))
-            for _ in range(due - written):
+            since, at = at, time.monotonic()
+            due += (at - since) * RECORDS_PER_SECOND * (0.8 if slow.is_set() else 1)
+            for _ in range(int(due)):
                 producer.produce(GROUP, bytes(10))
-            written = due
+            due -= int(due)
             producer.poll(0)
         producer.purge()
 
+    def on_commit(error: object, _: object) -> None:
+        if error is None:
+            committed.set()
+
     def read() -> None:
-        consumer = Consumer(
-            {"bootstrap.servers": servers.bootstrap, "group.id": GROUP, "auto.commit.interval.ms": 1_000}
-        )
+        config = {"bootstrap.servers": servers.bootstrap, "group.id": GROUP, "auto.commit.interval.ms": 1_000}
+        consumer = Consumer({**config, "on_commit": on_commit})
         consumer.subscribe([GROUP])
         while not stop.wait(0.1):
             consumer.consume(RECORDS_PER_SECOND // (100 if slow.is_set() else 1), 0.1)
         consumer.close()
 
     with working(stop, write, read):
+        assert committed.wait(PATIENCE), "the group has committed no offsets"
         yield slow
 
 
 def test_a_whole_move_follows_the_lag_of_consumer_groups(servers: Sandbox, operator: Operator) -> None:
-    """The group is slow only while the throttle is above the lowest one. Otherwise, on a busy machine, it may be slow
-    under the lowest throttle for so long that kquota rightly ignores its lag.
+    """The group is slow only while the throttle is above the lowest one. If it were slow under the lowest throttle for
+    half a minute, as may happen on a busy machine, kquota would rightly ignore its lag.
     """
     lowest = 20_000
     words = ("--protect", "--min-rate", f"{lowest}", "--throttle", "210kB/s", "--force")
