@@ -31,7 +31,6 @@ class Elections(Protocol):
 
         Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
-        ...
 
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
@@ -43,4 +42,3 @@ class Elections(Protocol):
         example because no answer came. Raises Refused if the brokers refuse the whole request, so no leader was
         elected.
         """
-        ...

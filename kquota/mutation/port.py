@@ -48,7 +48,6 @@ class Topics(Protocol):
         """Raise Unreachable if no controller of a KRaft cluster answers the brokers, because nothing can be written
         then.
         """
-        ...
 
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         """Request mutations of one kind, with a timeout of `seconds`. A broker before 2.7 has no mutation quota, so it
@@ -56,7 +55,6 @@ class Topics(Protocol):
 
         Raises Unreachable if no answer came. The result is then unknown.
         """
-        ...
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
         """Return the existing topics with these names, or all topics (None), sorted by name. With `moves`, include
@@ -65,7 +63,6 @@ class Topics(Protocol):
         Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report these
         replicas. Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
-        ...
 
 
 class MutationCluster(Protocol):
@@ -74,7 +71,6 @@ class MutationCluster(Protocol):
     @property
     def topics(self) -> Topics:
         """The topics of the cluster."""
-        ...
 
     @property
     def checked(self) -> Topics:
@@ -83,28 +79,23 @@ class MutationCluster(Protocol):
         According to KIP-599, the checks are free. Kafka 4 counts them against the quota, and can reject them. `send`
         raises Refused for deletions, because Kafka cannot check a deletion.
         """
-        ...
 
     @property
     def timeout(self) -> float:
         """The seconds during which rejected topics are sent again, unless a call gives another timeout."""
-        ...
 
     def mutation_rate(self) -> float | None:
         """Return the `controller_mutation_rate` that applies to this client, always positive and finite. None if it is
         not set, is unknown, or has any other value, for example 0.
         """
-        ...
 
     def mutation_burst(self) -> float:
         """Return the size of a full bucket, in seconds of the mutation rate. If unknown, return Kafka's default."""
-        ...
 
     def default_partitions(self) -> int:
         """Return the number of partitions of a new topic that does not specify one: `num.partitions` of the brokers, or
         1 if it is unknown or not the same on all brokers.
         """
-        ...
 
 
 class MonotonicClock(Protocol):
@@ -112,8 +103,6 @@ class MonotonicClock(Protocol):
 
     def monotonic(self) -> float:
         """Return the seconds since an arbitrary moment."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Wait for this many seconds."""
-        ...

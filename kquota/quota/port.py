@@ -25,11 +25,9 @@ class ClusterQuotas(Protocol):
         """Return the matching entities that have limits. Keys that are not client quotas are left out. The result may
         be stale.
         """
-        ...
 
     def everything(self) -> Mapping[Entity, Limits]:
         """Return every entity that has limits, in as few requests as possible. The result may be stale."""
-        ...
 
     def alter(self, changes: Sequence[QuotaChange]) -> None:
         """Make every change, whatever was set before, and change nothing else. Each entity has at most one change.
@@ -38,11 +36,9 @@ class ClusterQuotas(Protocol):
         not changed. Raises Unknown if every failed entity may have been changed, and Unreachable if the answer was
         lost. Over ZooKeeper, raises Conflict if other clients write during each attempt.
         """
-        ...
 
     def must_carry(self, entities: Iterable[Entity]) -> None:
         """Raise Invalid for the first entity whose name this connection cannot carry. This sends nothing."""
-        ...
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str | KquotaError]:
         """Make each replacement independently, without changing other keys. Return the reason for each failed
@@ -52,7 +48,6 @@ class ClusterQuotas(Protocol):
         API does not check `before`. Raises Unreachable if the answer was lost. It is then unknown how much of this
         batch was written.
         """
-        ...
 
 
 Scram: TypeAlias = Mapping[str, Mapping[str, int | None]]
@@ -70,11 +65,9 @@ class Principals(ClusterQuotas, Protocol):
         The limits leave out users without limits. The credentials leave out users without credentials, and credentials
         that the cluster does not report.
         """
-        ...
 
     def must_accept_credentials(self) -> None:
         """Raise Refused if SCRAM credentials cannot be written on this connection."""
-        ...
 
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Set and delete SCRAM credentials of a user. Return the mechanisms of `change.delete` that were not set.
@@ -83,16 +76,12 @@ class Principals(ClusterQuotas, Protocol):
         answer was lost, and Unknown if the answer does not show whether a credential was written. Over ZooKeeper,
         raises Conflict if other clients write during each attempt.
         """
-        ...
 
     def release(self) -> tuple[int, ...] | None:
         """Return the brokers' release, for example (3, 9), never newer than the real one. None if it is unknown."""
-        ...
 
     def brokers(self) -> frozenset[BrokerId]:
         """Return the ids of the live brokers."""
-        ...
 
     def cluster_id(self) -> str:
         """Return the cluster id, which is the same over brokers and over ZooKeeper."""
-        ...

@@ -20,7 +20,6 @@ class Configs(Protocol):
 
         A group also counts as existing if it only has configs.
         """
-        ...
 
     def configured(self, kind: ResourceKind) -> tuple[Resource, ...]:
         """Return the resources to describe if the operator names none, in the order of `resources`, and then the broker
@@ -29,7 +28,6 @@ class Configs(Protocol):
         Through the Admin API these are the resources that exist. In ZooKeeper they are the resources that have configs,
         including dead brokers.
         """
-        ...
 
     def describe(self, resources: Collection[Resource]) -> Mapping[Resource, tuple[Entry, ...]]:
         """Return the entries of each resource, sorted by key.
@@ -38,7 +36,6 @@ class Configs(Protocol):
         that does not exist is left out, and through the Admin API also a dead broker. A resource without entries has an
         empty tuple. The result may be stale.
         """
-        ...
 
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Set and delete the given keys, whatever their current values are. Other keys do not change.
@@ -48,11 +45,9 @@ class Configs(Protocol):
         all changes or none. Over ZooKeeper, raises Conflict if other clients keep writing first, and Invalid for a
         value that kquota cannot check or that brokers reject.
         """
-        ...
 
     def release(self) -> tuple[int, ...] | None:
         """Return the release of the brokers, for example (3, 9), or None if it is unknown.
 
         The returned release is never newer than the real one.
         """
-        ...
