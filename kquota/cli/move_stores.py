@@ -17,6 +17,7 @@ from kquota.cli.clock import SystemClock
 from kquota.cli.contract import say
 from kquota.cli.progress import throttled
 from kquota.errors import KquotaError, Refused, Unreachable
+from kquota.reassign.port import MovePorts
 
 if TYPE_CHECKING:
     from kquota.reassign.moves import PartitionReplicas
@@ -249,17 +250,14 @@ def _journals(root: Path, cluster_id: str) -> RecordedRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(MovePorts):
     """The stores that a move needs."""
 
-    cluster: MoveCluster
     runs: RecordedRuns
     clock: SystemClock
     past_moves: PastMovesFile
     log_dirs: LogDirs | None
     """The reader of log dirs. None over ZooKeeper, which does not store log dirs."""
-    dirs: ReplicaDirs | None
-    """The writer of moves between log dirs. None over ZooKeeper."""
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
     """Takes the lock, for a command whose `Hold` has `later`. Raises Busy if another kquota holds the lock. Does
     nothing for a command that only reads.

@@ -10,7 +10,7 @@ from kquota.reassign import guard, log_dir_actions, log_dirs, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import MoveCluster, MovePorts, Snapshot
 from kquota.reassign.run import Run, covers
 from kquota.reassign.throttle_writes import wait_until
 from kquota.reassign.verification import Verification, verify
@@ -44,18 +44,18 @@ class Cancellation:
     verification: Verification
 
 
-def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) -> Cancellable:
+def cancellable(ports: MovePorts, plan: Plan, *, force: bool) -> Cancellable:
     """Return the running moves of the plan's partitions, also those to replicas that are not in the plan.
 
     Moves that only add replicas are included, although Kafka's tools from 3.7 to 4.0 do not cancel them. Raises Refused
     if the cancellation would leave too few replicas in sync, unless `force` is set. Also raises the errors of the
     ports.
     """
-    found = cluster.snapshot(plan.topics)
+    found = ports.cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
     if active and not force:
-        guard.check_return(active, found, cluster.minimum_in_sync(sorted({name.topic for name in active})))
-    run = covers(plan, runs.unfinished())
+        guard.check_return(active, found, ports.cluster.minimum_in_sync(sorted({name.topic for name in active})))
+    run = covers(plan, ports.runs.unfinished())
     known = {} if run is None else run.rollback.targets
     targets = {
         name: known[name] if set(known.get(name, ())) == set(now.before) else None for name, now in active.items()
@@ -64,33 +64,26 @@ def cancellable(cluster: MoveCluster, runs: Runs, plan: Plan, *, force: bool) ->
 
 
 def cancel(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
-    what: Cancellable,
-    dirs: ReplicaDirs | None = None,
-    *,
-    preserve: bool = False,
-    timeout: float = log_dir_actions.TIMEOUT,
+    ports: MovePorts, what: Cancellable, *, preserve: bool = False, timeout: float = log_dir_actions.TIMEOUT
 ) -> Cancellation:
     """Cancel the moves, including moves between log dirs, and wait until the end of the moves is visible. Restore the
     throttle unless `preserve` is set.
 
     Afterwards, the run submits no further partitions. It continues only if the cluster refuses the whole request and
-    all moves still run. Without `dirs`, moves between log dirs are not cancelled. `timeout` is the longest wait for log
-    dirs, in seconds. Raises Incomplete if the cluster did not cancel some of the moves, and Unknown if the end of the
-    moves does not become visible within `SEEN_SECONDS`. Also raises the errors of the ports.
+    all moves still run. `timeout` is the longest wait for log dirs, in seconds. Raises Incomplete if the cluster did
+    not cancel some of the moves, and Unknown if the end of the moves does not become visible within `SEEN_SECONDS`.
+    Also raises the errors of the ports.
     """
-    run = covers(what.plan, runs.unfinished())
+    run = covers(what.plan, ports.runs.unfinished())
     if run is not None:
-        runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
-    refused = _cancel_and_wait(cluster, runs, clock, what, run)
+        ports.runs.update(replace(run, handed_over=frozenset(run.plan.targets)))
+    refused = _cancel_and_wait(ports, what, run)
     cancelled = tuple(name for name in what.targets if name not in refused)
     moved = Started()
-    if dirs is not None and what.plan.log_dirs:
-        moved = log_dir_actions.cancel(dirs, clock, log_dirs.of(what.plan), timeout)
+    if ports.dirs is not None and what.plan.log_dirs:
+        moved = log_dir_actions.cancel(ports.dirs, ports.clock, log_dirs.of(what.plan), timeout)
     back = [move for move in moves(what.plan, what.found.partitions) if move.partition in cancelled]
-    verification = verify(cluster, runs, clock, what.plan, dirs, preserve=preserve, cancelled=back)
+    verification = verify(ports, what.plan, preserve=preserve, cancelled=back)
     if refused:
         raise Incomplete(
             words.not_cancelled(refused), done=[str(name) for name in cancelled], undone=[str(name) for name in refused]
@@ -98,9 +91,7 @@ def cancel(
     return Cancellation(cancelled=cancelled, log_dirs=moved, verification=verification)
 
 
-def _cancel_and_wait(
-    cluster: MoveCluster, runs: Runs, clock: Clock, what: Cancellable, before: Run | None
-) -> Mapping[TopicPartition, str]:
+def _cancel_and_wait(ports: MovePorts, what: Cancellable, before: Run | None) -> Mapping[TopicPartition, str]:
     """Cancel the moves, and return the refusals of those that still run.
 
     If the cluster refuses the whole request, record the run as `before` again, so that its later waves start. This
@@ -112,25 +103,25 @@ def _cancel_and_wait(
     lost: Exception | None = None
     refused: Mapping[TopicPartition, str] = {}
     try:
-        refused = cluster.submit(what.targets)
+        refused = ports.cluster.submit(what.targets)
     except (Unknown, Unreachable) as error:
         lost = error
     except Refused:
-        if before is not None and _all_run(cluster, what):
-            runs.update(before)
+        if before is not None and _all_run(ports.cluster, what):
+            ports.runs.update(before)
         raise
 
     def ended() -> bool:
-        running = cluster.snapshot(what.plan.topics).running
+        running = ports.cluster.snapshot(what.plan.topics).running
         return running.keys().isdisjoint(what.targets.keys() - refused.keys())
 
-    if not wait_until(ended, clock):
+    if not wait_until(ended, ports.clock):
         why = (
             f"kquota could not confirm within {SEEN_SECONDS:.0f} s that all of the moves were cancelled "
             f"({guard.named(what.targets)}). Run the same command again"
         )
         raise Unknown(*((lost, ". ") if lost else ()), why) from lost
-    now = cluster.snapshot(what.plan.topics).running
+    now = ports.cluster.snapshot(what.plan.topics).running
     return {name: why for name, why in refused.items() if name in now}
 
 

@@ -23,12 +23,11 @@ from kquota.reassign import guard, log_dir_actions, words
 from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Move, Replicas, moves, throttled_brokers
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import ReplicaDirs, Snapshot
-from kquota.reassign.preparation import Prepared
+from kquota.reassign.port import MovePorts, Snapshot
+from kquota.reassign.preparation import Asked, Prepared
 from kquota.reassign.restoring import taking, without_topics
 from kquota.reassign.run import Run, others_than, recreated, with_id
 from kquota.reassign.throttle_writes import (
-    World,
     enforce,
     read,
     record,
@@ -61,7 +60,6 @@ class Execution:
 def carry_out(
     prepared: Prepared,
     report: Callable[[str], None] = lambda _: None,
-    dirs: ReplicaDirs | None = None,
     timeout: float = log_dir_actions.TIMEOUT,
     hold_back: Callable[[], str | None] = lambda: None,
     noted: Callable[[Run], Run] = lambda run: run,
@@ -85,33 +83,33 @@ def carry_out(
     if another kquota has begun or stopped undoing the run, or if the record of the run can no longer be read. Raises
     Busy if another process has taken over the lock.
     """
-    run, world = prepared.run, prepared.world
+    run, ports, dirs = prepared.run, prepared.ports, prepared.ports.dirs
     if run is None:
         if prepared.turned and prepared.known is not None:
             # Every partition is in place, so nothing is left to submit.
-            world.runs.update(replace(prepared.known, handed_over=frozenset(prepared.plan.targets)))
+            ports.runs.update(replace(prepared.known, handed_over=frozenset(prepared.plan.targets)))
         return Execution(run=None, rollback=prepared.rollback)
     if prepared.known is None:
-        world.runs.begin(run)
+        ports.runs.begin(run)
     else:
-        world.runs.update(run)
+        ports.runs.update(run)
     if dirs is not None and prepared.reading is not None:
         log_dir_actions.announce(dirs, prepared.log_dirs, prepared.reading)
     run, started = _submit_first_wave(prepared, run)
-    obstacles = _Obstacles(report=report, force=prepared.applied.force)
-    latest, more = _later_waves(world, run, report, hold_back, noted, between, wait or world.clock.sleep, obstacles)
+    obstacles = _Obstacles(report=report, asked=prepared.applied)
+    latest, more = _later_waves(ports, run, report, hold_back, noted, between, wait or ports.clock.sleep, obstacles)
     running = tuple(move.partition for move in prepared.moving if move.submitted)
     moved = Started()
     if latest is None:
         report(f"another kquota ended run {run.id}, so no further move starts")
     elif dirs is not None and prepared.log_dirs:
-        moved = log_dir_actions.start(dirs, world.clock, prepared.log_dirs, timeout, before=prepared.reading)
+        moved = log_dir_actions.start(dirs, ports.clock, prepared.log_dirs, timeout, before=prepared.reading)
     run = latest or run
     return Execution(run=run, rollback=run.rollback, started=started + more, running=running, log_dirs=moved)
 
 
 def _later_waves(
-    world: World,
+    ports: MovePorts,
     run: Run,
     report: Callable[[str], None],
     hold_back: Callable[[], str | None],
@@ -133,9 +131,9 @@ def _later_waves(
         with between():
             wait(_BETWEEN_WAVES)
             reason = _held_back(hold_back, reason, report)
-        open_runs = world.runs.unfinished()
+        open_runs = ports.runs.unfinished()
         latest = with_id(open_runs, run.id)
-        if run.id in world.runs.unreadable:
+        if run.id in ports.runs.unreadable:
             raise Refused(
                 f"run {run.id}: its record cannot be read any more, so no further wave starts. Use the version of "
                 "kquota that wrote it"
@@ -146,9 +144,9 @@ def _later_waves(
             now = "is undoing this run" if latest.aborting else "no longer undoes this run"
             wrong = f"run {run.id}: another kquota {now}, so no further wave starts. See "
             raise Refused(wrong, NextStep.SHOW_MOVES)
-        run, world = latest, replace(world, others=others_than(run, open_runs))
+        run = latest
         if reason is None:
-            run, more = _submit_later_wave(world, noted(run), obstacles)
+            run, more = _submit_later_wave(ports, noted(run), others_than(run, open_runs), obstacles)
             started += more
     return run, started
 
@@ -158,7 +156,7 @@ class _Obstacles:
     """Holds back moves of later waves that have a `guard.obstacle`, and reports each obstacle of a move once."""
 
     report: Callable[[str], None]
-    force: bool
+    asked: Asked
     reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
 
     def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
@@ -166,7 +164,7 @@ class _Obstacles:
         held: dict[str, list[TopicPartition]] = {}
         for move in todo:
             name = move.partition
-            why = None if move.submitted else guard.obstacle(move, found, run, force=self.force)
+            why = None if move.submitted else guard.obstacle(move, found, run, force=self.asked.force)
             if why is None:
                 ready.append(move)
             elif (name, why) not in self.reported:
@@ -189,40 +187,42 @@ def _held_back(hold_back: Callable[[], str | None], before: str | None, report: 
 
 def _submit_first_wave(prepared: Prepared, run: Run) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Throttle and submit the first wave. Restore the throttle of a new run if it is certain that no move started."""
-    world, resumed = prepared.world, prepared.known is not None
+    ports, resumed = prepared.ports, prepared.known is not None
     todo = {move.partition: move.target for move in prepared.wave if not move.submitted}
     try:
-        run = enforce(world, run, prepared.wanted, prepared.now)
-        refused = _submit(world, todo)
+        run = enforce(ports, run, prepared.wanted, prepared.now)
+        refused = _submit(ports, todo)
     except Unknown as error:
-        raise Unknown(error, *_stays_open(world, run)) from error
+        raise Unknown(error, *_stays_open(ports, run)) from error
     except Busy:  # nothing is restored here, because another kquota now owns the run and restores its settings
         raise
     except KquotaError as error:
-        raise _after_restoring(world, run, error, resumed=resumed) from error
+        raise _after_restoring(ports, run, error, resumed=resumed) from error
     started = tuple(name for name in todo if name not in refused)
     if refused and not started and not resumed:
-        raise _after_restoring(world, run, Refused(words.failed(refused)), resumed=False)
-    return _handed_over(world, run, todo, refused), started
+        raise _after_restoring(ports, run, Refused(words.failed(refused)), resumed=False)
+    return _handed_over(ports, run, todo, refused), started
 
 
-def _submit_later_wave(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
+def _submit_later_wave(
+    ports: MovePorts, run: Run, others: Sequence[Run], obstacles: _Obstacles
+) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Call `_submit_fitting`. All its errors except Busy are raised as Incomplete or Unknown with the next steps,
     because earlier waves keep moving under their throttle.
     """
     try:
-        return _submit_fitting(world, run, obstacles)
+        return _submit_fitting(ports, run, others, obstacles)
     except (Busy, Incomplete):
         raise
     except Unknown as error:
-        raise Unknown(error, *_stays_open(world, run)) from error
+        raise Unknown(error, *_stays_open(ports, run)) from error
     except KquotaError as error:
         wait = f". {agreeing(len(run.waiting), 'partition', 'is', 'are')} not submitted yet"
-        raise Incomplete((error, wait, *_stays_open(world, run)), done=[], undone=[str(error)]) from error
+        raise Incomplete((error, wait, *_stays_open(ports, run)), done=[], undone=[str(error)]) from error
 
 
-def _stays_open(world: World, run: Run) -> tuple[str | StepFor, ...]:
-    return f". Run {run.id} stays open ({world.runs.place(run)}). ", *_next_steps(run)
+def _stays_open(ports: MovePorts, run: Run) -> tuple[str | StepFor, ...]:
+    return f". Run {run.id} stays open ({ports.runs.place(run)}). ", *_next_steps(run)
 
 
 def _next_steps(run: Run) -> tuple[StepFor | str, ...]:
@@ -230,39 +230,41 @@ def _next_steps(run: Run) -> tuple[StepFor | str, ...]:
     return resume, " continues the run, and ", abort, " undoes it"
 
 
-def _submit_fitting(world: World, run: Run, obstacles: _Obstacles) -> tuple[Run, tuple[TopicPartition, ...]]:
+def _submit_fitting(
+    ports: MovePorts, run: Run, others: Sequence[Run], obstacles: _Obstacles
+) -> tuple[Run, tuple[TopicPartition, ...]]:
     """Restore the list entries of ended moves. Throttle and submit moves that now fit and have no obstacle. Return the
     recorded run and the partitions that were submitted now.
 
     Raises ListFull if no move of the run is under way and none can start because a throttled replica list is full.
     """
-    found = world.cluster.snapshot(run.goal.topics)
+    found = ports.cluster.snapshot(run.goal.topics)
     again = recreated(run, found.topic_ids)
-    run = record(world, run, without_topics(run, again))
+    run = record(ports, run, without_topics(run, again))
     moving = [move for move in moves(run.goal, found.partitions) if move.partition.topic not in again]
     ours = {name: now for name, now in found.partitions.items() if name.topic not in again}
     under_way = {name for name in run.handed_over if name in ours and ours[name].moving}
-    _, run = restore_ended(world, run, run.handed_over - under_way)
-    if world.cluster.largest_submission is not None and under_way:
+    _, run = restore_ended(ports, run, run.handed_over - under_way)
+    if ports.cluster.largest_submission is not None and under_way:
         return run, ()
     waiting = set(run.waiting)
     todo = [move for move in moving if move.partition in waiting or move.submitted]
     dropped = waiting - {move.partition for move in todo}  # deleted, created again, or already moved by another client
-    run = record(world, run, replace(run, handed_over=run.handed_over | dropped))
+    run = record(ports, run, replace(run, handed_over=run.handed_over | dropped))
     todo = obstacles.without(run, todo, found)
     lists = lists_of(todo) if run.rate else ()
-    now = read(world.cluster, dict.fromkeys(lists, ()))
-    chosen = wave(todo, now, world.cluster.largest_submission, run.limits, world.sizes)
+    now = read(ports.cluster, dict.fromkeys(lists, ()))
+    chosen = wave(todo, now, ports.cluster.largest_submission, run.limits, obstacles.asked.sizes)
     entries = wanted(chosen) if lists else {}
     fresh = {move.partition: move.target for move in chosen if not move.submitted}
     if not (chosen or under_way) and (full := first_full(todo, now)):
         raise ListFull(full)
     if fresh:
         rates = _restored_rates(run, chosen, found.alive)
-        entries, now = {**entries, **rates}, {**now, **read(world.cluster, rates)}
-        run = record(world, run, taking(run, entries, now, world.others))
-        run = enforce(world, run, entries, now)
-    return _handed_over(world, run, fresh, _submit(world, fresh)), tuple(fresh)
+        entries, now = {**entries, **rates}, {**now, **read(ports.cluster, rates)}
+        run = record(ports, run, taking(run, entries, now, others))
+        run = enforce(ports, run, entries, now)
+    return _handed_over(ports, run, fresh, _submit(ports, fresh)), tuple(fresh)
 
 
 def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId]) -> dict[Setting, tuple[str, ...]]:
@@ -278,12 +280,12 @@ def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId
 
 
 def _handed_over(
-    world: World, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
+    ports: MovePorts, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
     """Record that these partitions were submitted or refused."""
     started = [str(name) for name in todo if name not in refused]
     try:
-        run = record(world, run, replace(run, handed_over=run.handed_over | todo.keys()))
+        run = record(ports, run, replace(run, handed_over=run.handed_over | todo.keys()))
     except Busy:
         raise
     except (KquotaError, MemoryError) as error:
@@ -302,22 +304,22 @@ def _handed_over(
     return run
 
 
-def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
+def _submit(ports: MovePorts, todo: Mapping[TopicPartition, Replicas]) -> Mapping[TopicPartition, str]:
     if not todo:
         return {}
     lost: KquotaError | None = None
     refused: Mapping[TopicPartition, str] = {}
     try:
-        refused = world.cluster.submit(todo)
+        refused = ports.cluster.submit(todo)
     except (Unknown, Unreachable) as error:
         lost = error
     sent = Plan(targets={name: target for name, target in todo.items() if name not in refused})
 
     def under_way() -> bool:
-        return all(move.submitted for move in moves(sent, world.cluster.snapshot(sent.topics).partitions))
+        return all(move.submitted for move in moves(sent, ports.cluster.snapshot(sent.topics).partitions))
 
     try:
-        seen = wait_until(under_way, world.clock)
+        seen = wait_until(under_way, ports.clock)
     except KquotaError as error:
         # Restore nothing, because the moves may be running.
         why = f". kquota could not confirm that all of the moves were submitted ({guard.named(sent.targets)})"
@@ -331,16 +333,16 @@ def _submit(world: World, todo: Mapping[TopicPartition, Replicas]) -> Mapping[To
     return refused
 
 
-def _after_restoring(world: World, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
+def _after_restoring(ports: MovePorts, run: Run, error: KquotaError, *, resumed: bool) -> KquotaError:
     """Restore the values that a failed step wrote, as far as possible, and return the error to raise. The values of a
     `resumed` run stay set.
     """
-    place = world.runs.place(run)
+    place = ports.runs.place(run)
     if resumed:
         and_throttle = ", and its throttle stays set" if run.taken else ""
         stays = f". Run {run.id} stays open ({place}){and_throttle}. "
         return Incomplete((error, stays, *_next_steps(run)), done=[], undone=[str(error)])
-    restoration = restore_after(world, run, error)
+    restoration = restore_after(ports, run, error)
     if not restoration.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, ". No move was started, and kquota restored everything that it had written")

@@ -209,3 +209,14 @@ class ReplicaDirs(Protocol):
         the broker refuses, Unreachable if it is dead, and Unknown if its answer is missing or does not show whether the
         replica moves. Raises Busy if another process has taken over the lock.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePorts:
+    """The ports of a move on one cluster, through one connection."""
+
+    cluster: MoveCluster
+    runs: Runs
+    clock: Clock
+    dirs: ReplicaDirs | None = None
+    """None over ZooKeeper, which does not store log dirs. The log dirs that a plan names are then ignored."""

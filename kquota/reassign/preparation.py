@@ -12,10 +12,10 @@ from kquota.reassign import guard, log_dir_actions, log_dirs
 from kquota.reassign.log_dirs import LogDirReading
 from kquota.reassign.moves import Move, Replicas, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
-from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import MoveCluster, MovePorts, Snapshot
 from kquota.reassign.restoring import taking, without_topics
 from kquota.reassign.run import Run, at_rate, covers, others_than, recreated
-from kquota.reassign.throttle_writes import World, read
+from kquota.reassign.throttle_writes import read
 from kquota.reassign.wave import NO_SIZES, ListFull, MoveLimits, first_full, lists_of, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
@@ -56,7 +56,7 @@ class Asked:
 class Prepared:
     """A plan that passed every check. Nothing is written yet."""
 
-    world: World
+    ports: MovePorts
     plan: Plan
     rollback: Plan
     found: Snapshot
@@ -86,29 +86,26 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
 
-def prepare(
-    cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, asked: Asked, dirs: ReplicaDirs | None = None
-) -> Prepared:
+def prepare(ports: MovePorts, plan: Plan, asked: Asked) -> Prepared:
     """Return the prepared run after all checks. Writes nothing.
 
-    If brokers can show stale replicas, kquota prepares a new run only after two readings show the same replicas.
-    Without `dirs`, the log dirs that the plan names are ignored. Raises Refused if a check fails, and Unreachable if a
-    broker does not report its log dirs or a setting cannot be read. Also raises the errors of the ports.
+    If brokers can show stale replicas, kquota prepares a new run only after two readings show the same replicas. Raises
+    Refused if a check fails, and Unreachable if a broker does not report its log dirs or a setting cannot be read. Also
+    raises the errors of the ports.
     """
-    began = clock.monotonic()
-    found = cluster.snapshot(plan.topics)
+    began = ports.clock.monotonic()
+    found = ports.cluster.snapshot(plan.topics)
     guard.check_names(plan, found)
-    unfinished = runs.unfinished()
+    unfinished = ports.runs.unfinished()
     known = covers(plan, unfinished)
     if known is None:
-        found = _confirmed(cluster, clock, plan, found, began)
+        found = _confirmed(ports, plan, found, began)
     others = others_than(known, unfinished)
     if known is None and not asked.force:
         guard.check_waiting(plan, found, others)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others, sizes=asked.sizes)
     back, reading = rollback(plan, found.partitions), None
-    if dirs is not None and plan.log_dirs:
-        reading = log_dir_actions.check(dirs, log_dirs.of(plan), log_dirs.replicas(back))
+    if ports.dirs is not None and plan.log_dirs:
+        reading = log_dir_actions.check(ports.dirs, log_dirs.of(plan), log_dirs.replicas(back))
         back = log_dirs.with_dirs(back, reading)
     turned = known is not None and known.aborting and plan.targets != known.goal.targets
     if known is not None and turned:
@@ -117,26 +114,19 @@ def prepare(
     if known is not None and not known.aborting:
         known = replace(known, plan=plan)  # the new plan may name other log dirs
         known = _with_new_topics(known, found.topic_ids, back)
-    prepared = _prepared(world, plan, asked, found=found, known=known, back=back, reading=reading)
+    prepared = _prepared(ports, plan, asked, found=found, known=known, others=others, back=back, reading=reading)
     return replace(prepared, turned=turned)
 
 
 def prepare_again(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
-    run: Run,
-    dirs: ReplicaDirs | None = None,
-    *,
-    force: bool = False,
-    sizes: Mapping[TopicPartition, int] = NO_SIZES,
+    ports: MovePorts, run: Run, *, force: bool = False, sizes: Mapping[TopicPartition, int] = NO_SIZES
 ) -> Prepared:
     """Prepare a recorded run again, with its goal as the plan. Writes nothing. Raises the errors of `prepare`.
 
     Deleted partitions and topics, and topics that were recreated since the run began, are left out. `notes` of the
     result names these topics. `force` and `sizes` are the same as in `Asked`.
     """
-    found = cluster.snapshot(run.goal.topics)
+    found = ports.cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
     targets = {
         name: target
@@ -146,13 +136,15 @@ def prepare_again(
     chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
     left = replace(run.goal, targets=targets, log_dirs=chosen)
     whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
-    asked = Asked(log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force)
+    asked = Asked(log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force, sizes=sizes)
     known = replace(
         without_topics(run, deleted), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys())
     )
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()), sizes=sizes)
-    reading = dirs.read(log_dirs.of(left).keys()) if dirs is not None and left.log_dirs else None
-    prepared = _prepared(world, left, asked, found=found, known=known, back=run.rollback, reading=reading)
+    others = others_than(run, ports.runs.unfinished())
+    reading = ports.dirs.read(log_dirs.of(left).keys()) if ports.dirs is not None and left.log_dirs else None
+    prepared = _prepared(
+        ports, left, asked, found=found, known=known, others=others, back=run.rollback, reading=reading
+    )
     notes = tuple(
         f"topic {topic} was deleted after the run began. kquota leaves a new topic of this name unchanged"
         for topic in sorted(deleted)
@@ -160,12 +152,13 @@ def prepare_again(
     return replace(prepared, notes=(*notes, *prepared.notes))
 
 
-def _confirmed(cluster: MoveCluster, clock: Clock, plan: Plan, found: Snapshot, began: float) -> Snapshot:
+def _confirmed(ports: MovePorts, plan: Plan, found: Snapshot, began: float) -> Snapshot:
     """Read snapshots until two successive ones show the same replicas, and return the last one. If the cluster never
     shows stale replicas, return `found`, which was read at `began`.
 
     These replicas become the rollback plan, but right after a move, a broker may show old and new replicas together.
     """
+    cluster, clock = ports.cluster, ports.clock
     if not cluster.stale_seconds:
         return found
     places = _places(plan, found)
@@ -189,40 +182,41 @@ def _places(plan: Plan, found: Snapshot) -> dict[TopicPartition, tuple[Replicas,
 
 
 def _prepared(
-    world: World,
+    ports: MovePorts,
     plan: Plan,
     asked: Asked,
     *,
     found: Snapshot,
     known: Run | None,
+    others: Sequence[Run],
     back: Plan,
     reading: LogDirReading | None,
 ) -> Prepared:
     moving = moves(plan, found.partitions)
     unsettled = {} if reading is None else log_dirs.unsettled(log_dirs.of(plan), reading)
     if not moving and not unsettled:
-        return Prepared(world=world, plan=plan, rollback=back, found=found, known=known, run=None)
-    _check(world.cluster, moving, found, asked, known)
+        return Prepared(ports=ports, plan=plan, rollback=back, found=found, known=known, run=None)
+    _check(ports.cluster, moving, found, asked, known)
     if asked.same_replication_factor:
         guard.check_replication_factor(plan, found)
     applied = _applied(asked, moving, unsettled)
     asked = applied if known is None or applied.throttle is not None else replace(applied, throttle=known.rate)
-    run = known or _new(world, plan, back, found, asked)
+    run = known or _new(ports, plan, back, found, asked, others)
     if applied.throttle is not None:
         run = at_rate(run, applied.throttle)
     run = _with_options(run, plan, moving, asked)
     limits, notes = _limits(moving, unsettled, found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
-    now = read(world.cluster, {**dict.fromkeys(lists, ()), **limits})
-    first, entries = _first_wave(world, moving, {s: now[s] for s in lists}, asked, run.limits)
+    now = read(ports.cluster, {**dict.fromkeys(lists, ()), **limits})
+    first, entries = _first_wave(ports, moving, {s: now[s] for s in lists}, asked, run.limits)
     everything = {**entries, **limits}
     return Prepared(
-        world=world,
+        ports=ports,
         plan=plan,
         rollback=run.rollback,
         found=found,
         known=known,
-        run=taking(run, everything, now, world.others),
+        run=taking(run, everything, now, others),
         moving=moving,
         wave=first,
         log_dirs=unsettled,
@@ -258,9 +252,9 @@ def _with_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
     )
 
 
-def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) -> Run:
-    begun = world.clock.now()
-    on_record = {name for other in world.others for name in other.goal.targets}
+def _new(ports: MovePorts, plan: Plan, back: Plan, found: Snapshot, asked: Asked, others: Sequence[Run]) -> Run:
+    begun = ports.clock.now()
+    on_record = {name for other in others for name in other.goal.targets}
     return Run(
         id=run_id(plan, begun),
         begun=begun,
@@ -269,7 +263,7 @@ def _new(world: World, plan: Plan, back: Plan, found: Snapshot, asked: Asked) ->
         rate=None,
         taken={},
         topic_ids={topic: found.topic_ids[topic] for topic in plan.topics if topic in found.topic_ids},
-        owner=world.runs.me,
+        owner=ports.runs.me,
         reason=asked.reason,
         crowded=any(name not in on_record for name in found.running),
     )
@@ -332,7 +326,7 @@ def _limits(
 
 
 def _first_wave(
-    world: World,
+    ports: MovePorts,
     moving: tuple[Move, ...],
     lists: Mapping[Setting, str | None],
     asked: Asked,
@@ -340,8 +334,8 @@ def _first_wave(
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()
     by_entries = {setting: text for setting, text in lists.items() if setting.name not in whole}
-    largest = world.cluster.largest_submission
-    chosen = wave(moving, by_entries, largest, limits, world.sizes)
+    largest = ports.cluster.largest_submission
+    chosen = wave(moving, by_entries, largest, limits, asked.sizes)
     if largest is not None and any(move.submitted for move in moving):
         chosen = tuple(move for move in chosen if move.submitted)
     if not chosen and (full := first_full(moving, by_entries)):

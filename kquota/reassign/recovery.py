@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kquota.errors import Refused
 from kquota.reassign.execution import Execution, carry_out
-from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import Snapshot
 from kquota.reassign.preparation import Prepared
 from kquota.reassign.progress import Progress, statuses, verdict
 from kquota.reassign.restoring import may_stay_set
@@ -58,13 +58,9 @@ def backwards(run: Run) -> Run:
 
 
 def recover(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
     run: Run,
     prepared: Prepared,
     report: Callable[[str], None],
-    dirs: ReplicaDirs | None = None,
     hold_back: Callable[[], str | None] = lambda: None,
 ) -> Recovery:
     """Record and continue a run to its goal, and restore the throttle of moves that have ended. While `hold_back`
@@ -74,8 +70,8 @@ def recover(
     run. Raises the errors of `carry_out` and `verify`.
     """
     try:
-        runs.update(run)
+        prepared.ports.runs.update(run)
     except Refused as error:
         raise may_stay_set(error, [run]) from error
-    execution = carry_out(prepared, report, dirs, hold_back=hold_back)
-    return Recovery(execution=execution, verification=verify(cluster, runs, clock, run.goal, dirs))
+    execution = carry_out(prepared, report, hold_back=hold_back)
+    return Recovery(execution=execution, verification=verify(prepared.ports, run.goal))

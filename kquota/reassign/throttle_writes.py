@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from kquota.errors import Busy, Conflict, KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
-from kquota.reassign.port import Clock, MoveCluster, Runs
+from kquota.reassign.port import Clock, MoveCluster, MovePorts
 from kquota.reassign.restoring import (
     assumed_values,
     others_after,
@@ -37,20 +37,6 @@ class Unread(KquotaError):
 
     def __init__(self, *rest: object) -> None:
         super().__init__("could not be read", *rest)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """The ports that a run uses. `others` are the other open runs of the cluster, oldest first.
-
-    `sizes` are the known sizes of partitions in bytes, for a run that limits the bytes in flight.
-    """
-
-    cluster: MoveCluster
-    runs: Runs
-    clock: Clock
-    others: tuple[Run, ...] = ()
-    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +76,7 @@ def read(cluster: MoveCluster, wanted: WantedValues) -> dict[Setting, str | None
     return now
 
 
-def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, str | None]) -> Run:
+def enforce(ports: MovePorts, run: Run, wanted: WantedValues, now: Mapping[Setting, str | None]) -> Run:
     """Write `wanted`, wait until reads show it, and return the recorded run. `now` has the current values.
 
     If other clients write at the same time, kquota reads the values, and then merges and writes again. It also records
@@ -102,10 +88,10 @@ def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, 
     """
     for _ in range(_ATTEMPTS):
         changes = needed(wanted, now)
-        others = _others_after(world, run, changes)
+        others = _others_after(ports, run, changes)
         try:
-            errors = world.cluster.change(changes) if changes else {}
-            unseen = _unseen(world, [c for c in changes if c.setting not in errors])
+            errors = ports.cluster.change(changes) if changes else {}
+            unseen = _unseen(ports, [c for c in changes if c.setting not in errors])
         except Unreachable as lost:
             raise Unwitnessed(lost) from lost
         # An unknown write comes first, because it may still take effect, so the run must stay open.
@@ -120,20 +106,20 @@ def enforce(world: World, run: Run, wanted: WantedValues, now: Mapping[Setting, 
                 raise error
         if not errors:
             return run
-        now = read(world.cluster, wanted)
-        run = record(world, run, taking(run, wanted, now, others))
+        now = read(ports.cluster, wanted)
+        run = record(ports, run, taking(run, wanted, now, others))
     raise Conflict(
         f"{next(iter(errors))}: another client changed the value {_ATTEMPTS} times in a row. Run the same command again"
     )
 
 
-def _others_after(world: World, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
-    others = others_than(run, world.runs.unfinished())
+def _others_after(ports: MovePorts, run: Run, changes: Sequence[Change]) -> tuple[Run, ...]:
+    others = others_than(run, ports.runs.unfinished())
     after = others_after(run, changes, others)
-    return tuple(record(world, before, other) for before, other in zip(others, after, strict=True))
+    return tuple(record(ports, before, other) for before, other in zip(others, after, strict=True))
 
 
-def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = False) -> Restoration:
+def restore_run(ports: MovePorts, run: Run, *, close: bool = True, certain: bool = False) -> Restoration:
     """Restore every value that the run took, lists before rates, and close the run unless something is pending.
 
     Lists come first, because they are usually fewer and take effect at once. A rate without a list throttles nothing.
@@ -144,63 +130,63 @@ def restore_run(world: World, run: Run, *, close: bool = True, certain: bool = F
     unset. Give `certain` only if this process wrote all values itself and read them back. Raises the errors of the
     cluster and of the record.
     """
-    restoration = _restore(world, run, certain=certain)
-    if world.runs.late_seconds > 0:
-        world.clock.sleep(world.runs.late_seconds)
-        again = _restore(world, run)
+    restoration = _restore(ports, run, certain=certain)
+    if ports.runs.late_seconds > 0:
+        ports.clock.sleep(ports.runs.late_seconds)
+        again = _restore(ports, run)
         restoration = replace(again, restored=tuple(dict.fromkeys((*restoration.restored, *again.restored))))
     if close and not restoration.pending:
         # A closed record keeps the values that the run took, because operators read the record later.
-        record(world, run, replace(run, finished=world.clock.now()))
+        record(ports, run, replace(run, finished=ports.clock.now()))
     else:
         # Record only pending values: a broker may be dead for a long time, and later moves may take restored settings.
-        record(world, run, without_values(run, run.taken, restoration.pending))
+        record(ports, run, without_values(run, run.taken, restoration.pending))
     return restoration
 
 
-def restore_after(world: World, run: Run, error: KquotaError) -> Restoration:
+def restore_after(ports: MovePorts, run: Run, error: KquotaError) -> Restoration:
     """Restore the values that a run had written before `error`, as far as possible. If the restoration fails, all
     settings are pending. Raises Busy if another kquota has taken over the lock, because that process owns the run now.
     """
     try:
         # A failed step may have recorded more than its caller knows.
-        latest = with_id(world.runs.unfinished(), run.id)
-        return restore_run(world, latest or run, certain=not isinstance(error, Unwitnessed))
+        latest = with_id(ports.runs.unfinished(), run.id)
+        return restore_run(ports, latest or run, certain=not isinstance(error, Unwitnessed))
     except Busy:
         raise
     except KquotaError as second:
         return Restoration(pending=dict.fromkeys(run.taken, second))
 
 
-def restore_ended(world: World, run: Run, ended: Collection[TopicPartition]) -> tuple[Restoration, Run]:
+def restore_ended(ports: MovePorts, run: Run, ended: Collection[TopicPartition]) -> tuple[Restoration, Run]:
     """Restore the list entries of partitions whose moves have ended. Return the result, and the recorded run without
     the restored entries. Raises the errors of the cluster and of the record.
     """
     part = part_of(run, ended)
     if not part.taken:
         return Restoration(), run
-    restoration = _restore(world, part)
-    return restoration, record(world, run, without_values(run, part.taken, restoration.pending))
+    restoration = _restore(ports, part)
+    return restoration, record(ports, run, without_values(run, part.taken, restoration.pending))
 
 
-def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
+def _restore(ports: MovePorts, part: Run, *, certain: bool = False) -> Restoration:
     """Restore the values in `part`, and retry after a conflict. Values that cannot be restored now are pending."""
-    others = others_than(part, world.runs.unfinished())
+    others = others_than(part, ports.runs.unfinished())
     done: list[Change] = []
     for _ in range(_ATTEMPTS):
-        now = world.cluster.values(list(part.taken))
+        now = ports.cluster.values(list(part.taken))
         pending: dict[Setting, KquotaError] = {setting: Unread() for setting in part.held if setting not in now}
-        later = _pass_on(world, part, now, others)
+        later = _pass_on(ports, part, now, others)
         changes = restore_changes(part, now, others)
         everything = changes if certain else (*changes, *repeat_changes(part, now, others))
-        errors = _write_errors(world, everything)
+        errors = _write_errors(ports, everything)
         done += [change for change in changes if change.setting not in errors]
         pending |= errors
         if not any(isinstance(error, Conflict) for error in errors.values()):
             break
     # `overwrite` accepts only settings of dead brokers. An unread setting of a topic stays pending.
     unread = [setting for setting in pending if setting not in now and setting.kind == "broker"]
-    overwritten = _overwritten(world, part, unread, later) if unread else Restoration()
+    overwritten = _overwritten(ports, part, unread, later) if unread else Restoration()
     return Restoration(
         restored=(*done, *overwritten.restored),
         pending={**{s: why for s, why in pending.items() if s not in unread}, **overwritten.pending},
@@ -208,7 +194,7 @@ def _restore(world: World, part: Run, *, certain: bool = False) -> Restoration:
     )
 
 
-def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Run, ...]:
+def _pass_on(ports: MovePorts, part: Run, now: Mapping[Setting, str | None], others: Sequence[Run]) -> tuple[Run, ...]:
     """Record that other runs restore the values that they share with `part`. Return all other runs.
 
     Each run that shares values is written, even if it does not change, because the journal of a process that lost the
@@ -217,20 +203,20 @@ def _pass_on(world: World, part: Run, now: Mapping[Setting, str | None], others:
     later = tuple(passing_on(part, now, other) for other in others)
     for other in later:
         if other.held.keys() & part.taken.keys():
-            world.runs.update(other)
+            ports.runs.update(other)
     return later
 
 
-def _overwritten(world: World, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Restoration:
+def _overwritten(ports: MovePorts, part: Run, unread: Collection[Setting], others: Sequence[Run]) -> Restoration:
     """Restore settings of dead brokers through the controllers."""
     dead = replace(part, taken={setting: part.taken[setting] for setting in unread})
     assumed = assumed_values(dead)
     changes = restore_changes(dead, assumed, others)
     try:
-        done = world.cluster.overwrite({change.setting: change.after for change in changes})
+        done = ports.cluster.overwrite({change.setting: change.after for change in changes})
     except (Unreachable, Refused) as error:
         return Restoration(pending=dict.fromkeys(unread, Unread(", and ", error)))
-    _pass_on(world, dead, assumed, others)
+    _pass_on(ports, dead, assumed, others)
     accepted = tuple(change for change in changes if change.setting not in done.errors)
     return Restoration(
         restored=accepted,
@@ -272,46 +258,46 @@ def _unread_before(change: Change, by: str) -> str:
     )
 
 
-def write(world: World, changes: Sequence[Change]) -> Restoration:
+def write(ports: MovePorts, changes: Sequence[Change]) -> Restoration:
     """Make each change if the value is still its `before`, lists before rates, and wait until reads show the changes.
 
     A change that fails is pending, and is not retried. A change that does not become visible within `SEEN_SECONDS` is
     also pending. Raises the errors of the cluster.
     """
-    errors = _write_errors(world, changes)
+    errors = _write_errors(ports, changes)
     return Restoration(
         restored=tuple(change for change in changes if change.setting not in errors),
         pending=errors,
     )
 
 
-def _write_errors(world: World, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
+def _write_errors(ports: MovePorts, changes: Sequence[Change]) -> dict[Setting, KquotaError]:
     """Write the changes, and return the errors of those that failed or did not become visible in time."""
     errors: dict[Setting, KquotaError] = {}
     for batch in filter(None, lists_first(changes)):
-        errors |= world.cluster.change(batch)
-        for change in _unseen(world, [c for c in batch if c.setting not in errors]):
+        errors |= ports.cluster.change(batch)
+        for change in _unseen(ports, [c for c in batch if c.setting not in errors]):
             errors[change.setting] = Unknown(
                 f"was written, but the cluster does not show it after {SEEN_SECONDS:.0f} s"
             )
     return errors
 
 
-def _unseen(world: World, changes: Sequence[Change]) -> list[Change]:
+def _unseen(ports: MovePorts, changes: Sequence[Change]) -> list[Change]:
     left = list(changes)
 
     def seen() -> bool:
         if left:
-            now = world.cluster.values([change.setting for change in left])
+            now = ports.cluster.values([change.setting for change in left])
             left[:] = [c for c in left if c.setting not in now or not c.seen_in(now[c.setting])]
         return not left
 
-    wait_until(seen, world.clock)
+    wait_until(seen, ports.clock)
     return left
 
 
-def record(world: World, before: Run, after: Run) -> Run:
+def record(ports: MovePorts, before: Run, after: Run) -> Run:
     """Return `after`. If it differs from `before`, record it first. Raises the errors of the record."""
     if after != before:
-        world.runs.update(after)
+        ports.runs.update(after)
     return after

@@ -10,13 +10,12 @@ from kquota.errors import KquotaError, Refused
 from kquota.reassign import log_dirs
 from kquota.reassign.moves import Move
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import Clock, MoveCluster, ReplicaDirs, Runs, Snapshot
+from kquota.reassign.port import MoveCluster, MovePorts, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, may_stay_set, part_of, unrecorded_removals, without_topics
 from kquota.reassign.run import Run, covers, others_than, recreated
 from kquota.reassign.throttle_writes import (
     Unread,
-    World,
     clear_dead,
     record,
     restore_ended,
@@ -85,11 +84,8 @@ class Verification:
 
 
 def verify(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
+    ports: MovePorts,
     plan: Plan,
-    dirs: ReplicaDirs | None = None,
     *,
     preserve: bool = False,
     clear_all: bool = False,
@@ -108,52 +104,51 @@ def verify(
     the plan's topics, as Kafka's tool does. It also removes the throttle rates of dead brokers: `fenced`, and those
     that have replicas of any topic.
     """
-    unfinished = () if preserve else runs.unfinished()
+    unfinished = () if preserve else ports.runs.unfinished()
     run = covers(plan, unfinished)
     cancelled = tuple(cancelled)
     expected = _submitted(run, plan) - {move.partition for move in cancelled}
-    found, seen = _settled(cluster, clock, plan, expected)
-    state = _looked(seen, found, plan, dirs)
+    found, seen = _settled(ports, plan, expected)
+    state = _looked(seen, found, plan, ports.dirs)
     if preserve:
         return state
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, unfinished))
     if run is None:
-        written = write(world, _removals_without_record(world, plan, state.statuses, cancelled))
+        changes = _removals_without_record(ports.cluster, plan, state.statuses, unfinished, cancelled)
+        written = write(ports, changes)
         done = replace(state, restored=written.restored, pending=written.pending)
     else:
         of_goal = state
         if plan.targets != run.goal.targets:  # the run is being undone
-            of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, dirs)
+            of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, ports.dirs)
         try:
-            done = _restored(world, run, seen, of_goal, state)
+            done = _restored(ports, run, seen, of_goal, state)
         except Refused as error:
             raise may_stay_set(error, [run]) from error
     if clear_all:
-        done = _cleared(world, plan, fenced, done, unfinished)
-    reported = _reported(world, plan, seen, done, runs.unfinished())
+        done = _cleared(ports, plan, fenced, done, unfinished)
+    reported = _reported(ports, plan, seen, done, ports.runs.unfinished())
     return replace(reported, unread=()) if clear_all and not done.too_early else reported
 
 
-def unless_it_writes(
-    cluster: MoveCluster, runs: Runs, clock: Clock, plan: Plan, dirs: ReplicaDirs | None = None
-) -> Verification | None:
+def unless_it_writes(ports: MovePorts, plan: Plan) -> Verification | None:
     """Verify without the lock. Return None if `verify` would write, or if a reliable result needs the lock.
 
     A plan that is not done needs the lock, because the kquota that holds the lock may be executing this plan. Raises
     the errors of the ports.
     """
-    unfinished = runs.unfinished()
-    if covers(plan, unfinished) is not None or not runs.settled:
+    unfinished = ports.runs.unfinished()
+    if covers(plan, unfinished) is not None or not ports.runs.settled:
         return None
-    seen = cluster.snapshot(plan.topics)
-    state = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, dirs)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=unfinished)
-    if state.verdict is not Progress.DONE or _removals_without_record(world, plan, state.statuses, ()):
+    seen = ports.cluster.snapshot(plan.topics)
+    state = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, ports.dirs)
+    if state.verdict is not Progress.DONE:
         return None
-    unfinished = runs.unfinished()
+    if _removals_without_record(ports.cluster, plan, state.statuses, unfinished, ()):
+        return None
+    unfinished = ports.runs.unfinished()
     if covers(plan, unfinished) is not None:  # a run of this plan began after the first read
         return None
-    return _reported(world, plan, seen, state, unfinished)
+    return _reported(ports, plan, seen, state, unfinished)
 
 
 def _looked(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs: ReplicaDirs | None) -> Verification:
@@ -166,35 +161,37 @@ def _looked(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs
     return Verification(statuses=found, verdict=verdict(every), log_dirs=states)
 
 
-def _reported(world: World, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]) -> Verification:
+def _reported(
+    ports: MovePorts, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]
+) -> Verification:
     """Add the throttles that stay set, and what is known about the run of the plan, to the result."""
-    shared = world.runs.shared
+    shared = ports.runs.shared
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
         # Ended runs are read only if the result can depend on them, because there are many, with long plans.
         settings = _may_stay(plan, seen, None)
-        staying = _staying(settings, world.cluster.values(settings), None, unfinished)
-        known = _ended(world.runs, plan) if staying or unfinished else None
+        staying = _staying(settings, ports.cluster.values(settings), None, unfinished)
+        known = _ended(ports.runs, plan) if staying or unfinished else None
     elif not shared:
-        known = known or _ended(world.runs, plan)
+        known = known or _ended(ports.runs, plan)
         settings = _may_stay(plan, seen, known)
-        now = world.cluster.values(settings)
+        now = ports.cluster.values(settings)
         staying = _staying(settings, now, known, unfinished)
         if known is None and done.verdict is not Progress.IN_PROGRESS:
             unknown = dict.fromkeys((s for s in settings if s not in now), Unread())
-            done = replace(done, unread=_unread(world.cluster, seen), pending={**unknown, **done.pending})
+            done = replace(done, unread=_unread(ports.cluster, seen), pending={**unknown, **done.pending})
     goal = plan if known is None else known.goal
     if done.verdict is Progress.ELSEWHERE:
-        last = known or _ended(world.runs, plan)
+        last = known or _ended(ports.runs, plan)
         undone = last if last is not None and _was_undone(last, plan, done.statuses) else None
         done = replace(done, undone=undone, unrecorded=last is None)
         goal = goal if undone is None else undone.rollback
     done = replace(done, led_by_others=led_by_others(goal, seen.partitions, seen.alive))
     if done.verdict is not Progress.IN_PROGRESS:
         done = replace(done, notes=(*done.notes, *_held_by_others(known, unfinished)))
-    if staying and world.runs.unreadable:
-        return replace(done, unknown=staying, unreadable=world.runs.unreadable)
+    if staying and ports.runs.unreadable:
+        return replace(done, unknown=staying, unreadable=ports.runs.unreadable)
     if not shared and done.verdict is not Progress.IN_PROGRESS:
         return replace(done, unknown=staying)
     if not staying or known is not None:
@@ -254,14 +251,14 @@ def _submitted(run: Run | None, plan: Plan) -> set[TopicPartition]:
 
 
 def _settled(
-    cluster: MoveCluster, clock: Clock, plan: Plan, expected: Collection[TopicPartition]
+    ports: MovePorts, plan: Plan, expected: Collection[TopicPartition]
 ) -> tuple[tuple[PartitionStatus, ...], Snapshot]:
     """Read the state of the plan, and read it again if a move may have begun or ended during the read.
 
     If the move of a partition in `expected` seems to have ended elsewhere, kquota reads up to `_READINGS` times. A
     broker on a busy machine may need more than `stale_seconds` to show the end of a move.
     """
-    readings = 0
+    cluster, readings = ports.cluster, 0
     while True:
         seen = cluster.snapshot(plan.topics)
         found = statuses(plan, seen.partitions, seen.running)
@@ -274,7 +271,7 @@ def _settled(
             wanted = 2 if stale or _may_have_begun(seen, found) else 1
         if readings >= wanted:
             return found, seen
-        clock.sleep(cluster.stale_seconds)
+        ports.clock.sleep(cluster.stale_seconds)
 
 
 def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
@@ -285,7 +282,7 @@ def _may_have_begun(seen: Snapshot, found: Iterable[PartitionStatus]) -> bool:
     return any(now is not None and now.isr and set(now.replicas) - set(now.isr) for now in at_rest)
 
 
-def _restored(world: World, run: Run, seen: Snapshot, of_goal: Verification, done: Verification) -> Verification:
+def _restored(ports: MovePorts, run: Run, seen: Snapshot, of_goal: Verification, done: Verification) -> Verification:
     """Restore the values of the run that are no longer needed for its goal, and add them to `done`. Rates stay while
     partitions move, also between the log dirs of a broker.
     """
@@ -293,13 +290,13 @@ def _restored(world: World, run: Run, seen: Snapshot, of_goal: Verification, don
     moving |= {status.partition for status in of_goal.log_dirs if status.progress is Progress.IN_PROGRESS}
     at_rest = {s.partition for s in of_goal.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
     recreated_topics = recreated(run, seen.topic_ids)
-    run = record(world, run, without_topics(run, recreated_topics))
+    run = record(ports, run, without_topics(run, recreated_topics))
     waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in recreated_topics)
     if moving:
-        restoration, run = restore_ended(world, run, run.plan.targets.keys() - moving)
-        lost = _lost(world, run, moving)
+        restoration, run = restore_ended(ports, run, run.plan.targets.keys() - moving)
+        lost = _lost(ports, run, moving)
     else:
-        restoration, lost = restore_run(world, run, close=not waiting), ()
+        restoration, lost = restore_run(ports, run, close=not waiting), ()
     notes = tuple(
         f"topic {topic} was deleted and created again after the run began. kquota leaves the new topic unchanged"
         for topic in recreated_topics
@@ -315,8 +312,8 @@ def _restored(world: World, run: Run, seen: Snapshot, of_goal: Verification, don
     )
 
 
-def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
-    now = world.cluster.values(list(run.taken))
+def _lost(ports: MovePorts, run: Run, moving: Collection[TopicPartition]) -> tuple[Setting, ...]:
+    now = ports.cluster.values(list(run.taken))
     lost = [
         setting
         for setting, taken in part_of(run, moving).taken.items()
@@ -327,7 +324,11 @@ def _lost(world: World, run: Run, moving: Collection[TopicPartition]) -> tuple[S
 
 
 def _removals_without_record(
-    world: World, plan: Plan, found: Iterable[PartitionStatus], cancelled: Iterable[Move]
+    cluster: MoveCluster,
+    plan: Plan,
+    found: Iterable[PartitionStatus],
+    unfinished: Sequence[Run],
+    cancelled: Iterable[Move],
 ) -> tuple[Change, ...]:
     """Return the changes that remove the list entries of the plan's ended moves and of the `cancelled` moves.
 
@@ -335,10 +336,10 @@ def _removals_without_record(
     together look like a move. The partitions of open runs are also left out, because the records of these runs show the
     values that kquota set.
     """
-    known = {name for run in world.others for name in run.plan.targets}
-    in_use = {setting.name for run in world.others for setting in run.held if setting.is_list}
+    known = {name for run in unfinished for name in run.plan.targets}
+    in_use = {setting.name for run in unfinished for setting in run.held if setting.is_list}
     settings = [Setting.of_topic(topic, key) for topic in plan.topics if topic not in in_use for key in THROTTLE_LISTS]
-    now = world.cluster.values(settings)
+    now = cluster.values(settings)
     ended = [status for status in found if status.progress is Progress.DONE and status.partition not in known]
     done = {status.partition: status.target for status in ended}
     stopped = {move.partition: move for move in cancelled if move.partition not in known}
@@ -346,20 +347,20 @@ def _removals_without_record(
 
 
 def _cleared(
-    world: World, plan: Plan, fenced: Collection[BrokerId], done: Verification, unfinished: Sequence[Run]
+    ports: MovePorts, plan: Plan, fenced: Collection[BrokerId], done: Verification, unfinished: Sequence[Run]
 ) -> Verification:
-    seen = world.cluster.snapshot(None)
+    seen = ports.cluster.snapshot(None)
     if seen.running:
         return replace(done, too_early=True)
     dead = {*_dead(seen), *fenced} - seen.alive
     lists = [Setting.of_topic(topic, key) for topic in plan.topics for key in THROTTLE_LISTS]
     rates = {Setting.of_broker(b, key): b for b in sorted(seen.alive | dead) for key in THROTTLE_RATES}
     settings = [*lists, *rates]
-    now = world.cluster.values(settings)
+    now = ports.cluster.values(settings)
     changes = [Change(setting=s, before=now[s], after=None) for s in settings if now.get(s) is not None]
-    restoration = write(world, changes)
+    restoration = write(ports, changes)
     unread = [s for s in settings if s not in now]
-    overwritten = clear_dead(world.cluster, sorted(dead.intersection(map(rates.get, unread))), THROTTLE_RATES)
+    overwritten = clear_dead(ports.cluster, sorted(dead.intersection(map(rates.get, unread))), THROTTLE_RATES)
     unknown = {s: Unread() for s in unread if rates.get(s) not in dead}
     cleared = {change.setting for change in restoration.restored}
     cleared.update(s for s in unread if rates.get(s) in dead and s not in overwritten.pending)

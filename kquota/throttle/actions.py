@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kquota.errors import Refused
 from kquota.reassign.port import Clock, MoveCluster
 from kquota.reassign.run import Run
-from kquota.reassign.throttle_writes import Restoration, World, write
+from kquota.reassign.throttle_writes import Restoration, write
 from kquota.settings.actions import describe_all
 from kquota.settings.change import Change
 from kquota.settings.rates import StoredRate, stored_rates
@@ -133,7 +133,7 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
     Raises Busy if another kquota has taken over the lock, Unreachable if the cluster does not answer, and Refused if
     the cluster refuses the request.
     """
-    return write(World(cluster=ports.cluster, runs=ports.runs, clock=ports.clock), wanted)
+    return write(ports, wanted)
 
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:

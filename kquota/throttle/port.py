@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kquota.errors import KquotaError
-from kquota.reassign.port import Clock, MoveCluster, Runs
+from kquota.reassign.port import MovePorts
 from kquota.settings.port import Configs
 from kquota.sizes.port import LogDirs
 from kquota.terms import BrokerId
@@ -28,16 +28,13 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(MovePorts):
     """The ports to one cluster through one connection."""
 
-    cluster: MoveCluster
     configs: Configs
     log_dirs: LogDirs | None
     """None over ZooKeeper, which does not store offsets."""
-    runs: Runs
     memory: Memory
-    clock: Clock
     fenced: Callable[[], frozenset[BrokerId] | KquotaError] = frozenset
     """Returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0), or the
     reason why they are unknown.

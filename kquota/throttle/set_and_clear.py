@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from kquota.errors import Busy, Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown
 from kquota.measure import ByteRate, counted
-from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
+from kquota.reassign.port import MoveCluster, MovePorts, Runs, Snapshot
 from kquota.reassign.restoring import part_of, passing_on, restore_changes, taking
 from kquota.reassign.run import Run, others_than, with_id, with_rate_changes
 from kquota.reassign.throttle_writes import (
     Restoration,
     Unread,
     WantedValues,
-    World,
     enforce,
     read,
     record,
@@ -44,9 +43,7 @@ class HeldThrottle:
 
 
 def prepare(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
+    ports: MovePorts,
     title: str,
     wanted: WantedValues,
     rate: ByteRate | None,
@@ -59,11 +56,11 @@ def prepare(
     This run is the open run with this `title`, or else a new run with this `reason`. Writes nothing. Raises Unreachable
     if a value cannot be read. Raises Refused for a list that would become too long, and if a journal cannot be read.
     """
-    open_runs = runs.unfinished()
+    open_runs = ports.runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
-    now = read(cluster, wanted)
+    now = read(ports.cluster, wanted)
     now |= {change.setting: change.after for change in restored if change.setting in wanted}
-    begun = replace(known or throttle_wanted.new(title, rate, clock.now(), runs.me, reason), rate=rate)
+    begun = replace(known or throttle_wanted.new(title, rate, ports.clock.now(), ports.runs.me, reason), rate=rate)
     run = taking(begun, wanted, now, others_than(known, open_runs))
     changes = needed(wanted, now)
     idle = known is None and not changes and not run.held
@@ -71,13 +68,7 @@ def prepare(
 
 
 def bring(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
-    title: str,
-    wanted: WantedValues,
-    rate: ByteRate | None,
-    reason: str | None = None,
+    ports: MovePorts, title: str, wanted: WantedValues, rate: ByteRate | None, reason: str | None = None
 ) -> HeldThrottle:
     """Set `wanted`: record the run, write lists before rates, and wait until they are visible. A second call with the
     same arguments changes nothing.
@@ -86,18 +77,17 @@ def bring(
     everything, and Incomplete if a write failed and the run stays open. Raises Unknown if a write is uncertain or does
     not become visible in time, and Busy if another kquota now owns the run.
     """
-    held = prepare(cluster, runs, clock, title, wanted, rate, reason)
+    held = prepare(ports, title, wanted, rate, reason)
     if held.run is None:
         return held
-    open_runs = runs.unfinished()
+    open_runs = ports.runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(held.run, open_runs))
     if known is None:
-        runs.begin(held.run)
+        ports.runs.begin(held.run)
     else:
-        runs.update(held.run)
+        ports.runs.update(held.run)
     try:
-        run = _enforced(world, held.run, wanted)
+        run = _enforced(ports, held.run, wanted, others_than(held.run, open_runs))
     except Unknown as error:
         raise Unknown(error, *_stays_open(held.run)) from error
     except Busy:  # nothing is restored here, because another kquota now owns the run and restores it
@@ -105,13 +95,11 @@ def bring(
     except KquotaError as error:
         if known is not None:
             raise Incomplete((error, *_stays_open(held.run)), done=[], undone=[]) from error
-        raise _after_restoring(world, held.run, error) from error
+        raise _after_restoring(ports, held.run, error) from error
     return HeldThrottle(run=run, changes=held.changes)
 
 
-def adjust(
-    cluster: MoveCluster, runs: Runs, clock: Clock, run: Run, after: Run, reason: str | None = None
-) -> HeldThrottle:
+def adjust(ports: MovePorts, run: Run, after: Run, reason: str | None = None) -> HeldThrottle:
     """Set new rates of an open run. `after` is the run with these rates, and is recorded before the first write. List
     entries do not change. A second call is safe.
 
@@ -123,14 +111,15 @@ def adjust(
 
     Raises Refused for a run without a rate, Unreachable if no rate can be read, and the errors of `enforce`.
     """
-    wanted, now, dead = _settable(cluster, after)
-    world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, runs.unfinished()))
+    runs = ports.runs
+    wanted, now, dead = _settable(ports.cluster, after)
+    others = others_than(run, runs.unfinished())
     by = f"{runs.me.user}@{runs.me.host}"
-    adjusted = taking(with_rate_changes(after, run, clock.now(), by, reason), wanted, now, world.others)
+    adjusted = taking(with_rate_changes(after, run, ports.clock.now(), by, reason), wanted, now, others)
     # Record even an unchanged run, because a process that lost the lock may have recorded that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)
-    return HeldThrottle(run=enforce(world, adjusted, wanted, now), changes=changes, dead=dead)
+    return HeldThrottle(run=enforce(ports, adjusted, wanted, now), changes=changes, dead=dead)
 
 
 def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
@@ -159,7 +148,7 @@ def rates_of(run: Run) -> WantedValues:
     return {setting: (str(run.rate_on(setting)),) for setting in run.rates_held}
 
 
-def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run]) -> Restoration:
+def restore(ports: MovePorts, ending: Sequence[Run]) -> Restoration:
     """Restore the throttle of each run that is still open, and end the run. A run stays open while one of its settings
     is pending.
 
@@ -170,19 +159,17 @@ def restore(cluster: MoveCluster, runs: Runs, clock: Clock, ending: Sequence[Run
     pending: dict[Setting, KquotaError] = {}
     notes: list[str] = []
     for run in ending:
-        open_runs = runs.unfinished()
-        latest = with_id(open_runs, run.id)
+        latest = with_id(ports.runs.unfinished(), run.id)
         if latest is None:
             continue
-        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(run, open_runs))
-        restoration = restore_run(world, latest)
+        restoration = restore_run(ports, latest)
         done += restoration.restored
         pending |= restoration.pending
         notes += restoration.notes
     return Restoration(restored=tuple(done), pending=pending, notes=tuple(notes))
 
 
-def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Restoration:
+def would_restore(ports: MovePorts, ending: Sequence[Run]) -> Restoration:
     """Return the changes that `restore` would make if these runs ended one by one.
 
     Settings that cannot be read, for example those of dead brokers, count as pending. Only `restore` asks the KRaft
@@ -192,8 +179,8 @@ def would_restore(cluster: MoveCluster, runs: Runs, ending: Sequence[Run]) -> Re
     pending: dict[Setting, KquotaError] = {}
     # The runs in `ending` may differ from the record, for example after `--gone`, which records them before `restore`.
     latest = {run.id: run for run in ending}
-    open_runs = {run.id: latest.get(run.id, run) for run in runs.unfinished()}
-    now = dict(cluster.values(sorted({setting for run in ending for setting in run.taken})))
+    open_runs = {run.id: latest.get(run.id, run) for run in ports.runs.unfinished()}
+    now = dict(ports.cluster.values(sorted({setting for run in ending for setting in run.taken})))
     for run_id in latest:
         run = open_runs.pop(run_id, None)
         if run is None:
@@ -233,14 +220,7 @@ class BrokerRecovery:
 
 
 def recover(
-    cluster: MoveCluster,
-    runs: Runs,
-    clock: Clock,
-    broker: BrokerId,
-    rate: ByteRate,
-    going: Run | None = None,
-    *,
-    reason: str | None = None,
+    ports: MovePorts, broker: BrokerId, rate: ByteRate, going: Run | None = None, *, reason: str | None = None
 ) -> BrokerRecovery:
     """Throttle the out-of-sync replicas of a returning broker. Remove in-sync replicas from the lists, add out-of-sync
     replicas, and end the run when all are in sync.
@@ -250,17 +230,16 @@ def recover(
     run. Raises the errors of `bring`. Raises Refused if replicas are out of sync, but another kquota has ended this
     run. Also raises Refused if no run of this throttle is known, but a recorded run that cannot be read may hold it.
     """
-    snapshot = cluster.snapshot(None)
+    snapshot = ports.cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
-    known = _recovery_run(runs, broker)
+    known = _recovery_run(ports.runs, broker)
     restoration = Restoration()
     if not late:
         if known is not None:
-            restoration = restore(cluster, runs, clock, [known])
+            restoration = restore(ports, [known])
         return BrokerRecovery(run=known, behind=(), restoration=restoration)
     if known is not None:
-        world = World(cluster=cluster, runs=runs, clock=clock, others=others_than(known, runs.unfinished()))
-        restoration, _ = restore_ended(world, known, _listed(known) - set(late))
+        restoration, _ = restore_ended(ports, known, _listed(known) - set(late))
         rate = rate if going is None else known.rate or rate
     elif going is not None:
         behind = counted(len(late), "replica")
@@ -268,28 +247,28 @@ def recover(
             f"broker {broker}: another kquota restored this throttle (still out of sync: {behind}). Run the same "
             "command to set it again"
         )
-    wanted, unlimited = _recovering(cluster, snapshot, broker, rate, late)
-    held = bring(cluster, runs, clock, throttle_wanted.recovery(broker), wanted, rate, reason)
+    wanted, unlimited = _recovering(ports.cluster, snapshot, broker, rate, late)
+    held = bring(ports, throttle_wanted.recovery(broker), wanted, rate, reason)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
 
 
-def would_recover(cluster: MoveCluster, runs: Runs, clock: Clock, broker: BrokerId, rate: ByteRate) -> BrokerRecovery:
+def would_recover(ports: MovePorts, broker: BrokerId, rate: ByteRate) -> BrokerRecovery:
     """Return the result that `recover` would have, without writes. Raises the errors of `prepare`.
 
     Like `recover`, raises Refused if no run of this throttle is known, but an unreadable run may hold it.
     """
-    snapshot = cluster.snapshot(None)
+    snapshot = ports.cluster.snapshot(None)
     late = throttle_wanted.behind(snapshot, broker)
-    known = _recovery_run(runs, broker)
+    known = _recovery_run(ports.runs, broker)
     restoration = Restoration()
     if known is not None:
         ending = part_of(known, _listed(known) - set(late)) if late else known
-        restoration = would_restore(cluster, runs, [ending])
+        restoration = would_restore(ports, [ending])
     if not late:
         return BrokerRecovery(run=known, behind=(), restoration=restoration)
-    wanted, unlimited = _recovering(cluster, snapshot, broker, rate, late)
+    wanted, unlimited = _recovering(ports.cluster, snapshot, broker, rate, late)
     title = throttle_wanted.recovery(broker)
-    held = prepare(cluster, runs, clock, title, wanted, rate, restored=restoration.restored)
+    held = prepare(ports, title, wanted, rate, restored=restoration.restored)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
 
 
@@ -318,15 +297,15 @@ def _listed(run: Run) -> set[TopicPartition]:
     return {named[0] for named in found if named is not None}
 
 
-def _enforced(world: World, run: Run, wanted: WantedValues) -> Run:
+def _enforced(ports: MovePorts, run: Run, wanted: WantedValues, others: Sequence[Run]) -> Run:
     for part in (
         {s: values for s, values in wanted.items() if s.is_list},
         {s: values for s, values in wanted.items() if not s.is_list},
     ):
-        now = read(world.cluster, part)
+        now = read(ports.cluster, part)
         # Record the values again, because another client may have changed them, and the run must restore the new ones.
-        run = record(world, run, taking(run, part, now, world.others))
-        run = enforce(world, run, part, now)
+        run = record(ports, run, taking(run, part, now, others))
+        run = enforce(ports, run, part, now)
     return run
 
 
@@ -336,9 +315,9 @@ def _stays_open(run: Run) -> tuple[str, StepFor, str]:
     return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
-def _after_restoring(world: World, run: Run, error: KquotaError) -> KquotaError:
+def _after_restoring(ports: MovePorts, run: Run, error: KquotaError) -> KquotaError:
     """Restore the values of a run that could not be set completely, and return the error to raise."""
-    restoration = restore_after(world, run, error)
+    restoration = restore_after(ports, run, error)
     if not restoration.pending:
         return Refused(error, ". kquota restored everything that it had written")
     pending = [str(setting) for setting in restoration.pending]

@@ -32,7 +32,7 @@ def prepared(world: World, minimum: int, isr: tuple[BrokerId, ...], plan: Plan =
     """A move of a partition with replicas on brokers 1 and 2."""
     world.cluster.least_in_sync = minimum
     world.cluster.partitions[T0] = replace(world.cluster.partitions[T0], isr=isr)
-    return prepare(world.cluster, world.runs, world.clock, plan, Asked(throttle=ByteRate(1000)))
+    return prepare(world.ports, plan, Asked(throttle=ByteRate(1000)))
 
 
 @pytest.mark.parametrize("dead", [False, True])

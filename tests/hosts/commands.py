@@ -56,7 +56,7 @@ def _execute(
         force=process.rng.random() < 0.1,
     )
     plan = process.rng.choice(process.stage.plans)
-    carry_out(prepare(process.cluster, process.runs, process.clock, plan, asked), between=between)
+    carry_out(prepare(process.ports, plan, asked), between=between)
     return plan
 
 
@@ -88,7 +88,7 @@ def move_run(process: Process) -> None:
 def verify(process: Process) -> None:
     """Like `reassign-partitions --verify`: it takes the lock only if there is something to write."""
     plan = _plan(process)
-    if verification.unless_it_writes(process.cluster, process.runs, process.clock, plan) is None:
+    if verification.unless_it_writes(process.ports, plan) is None:
         with process.hold():
             verify_plan(plan, process)
 
@@ -100,13 +100,13 @@ def _plan(process: Process) -> Plan:
 
 
 def verify_plan(plan: Plan, process: Process) -> Verification:
-    return verification.verify(process.cluster, process.runs, process.clock, plan)
+    return verification.verify(process.ports, plan)
 
 
 def cancel(process: Process) -> None:
     plan = _plan(process)
-    what = cancellation.cancellable(process.cluster, process.runs, plan, force=False)
-    cancellation.cancel(process.cluster, process.runs, process.clock, what)
+    what = cancellation.cancellable(process.ports, plan, force=False)
+    cancellation.cancel(process.ports, what)
 
 
 def _moves(process: Process) -> list[Run]:
@@ -126,8 +126,8 @@ def abort(process: Process) -> None:
 
 
 def _recover(process: Process, run: Run) -> None:
-    prepared = prepare_again(process.cluster, process.runs, process.clock, run)
-    recover(process.cluster, process.runs, process.clock, run, prepared, lambda _: None)
+    prepared = prepare_again(process.ports, run)
+    recover(run, prepared, lambda _: None)
 
 
 def throttle_set(process: Process) -> None:
@@ -138,8 +138,8 @@ def throttle_set(process: Process) -> None:
     rate = _rate(process) if not topics or rng.random() < 0.8 else None
     wanted = throttle_wanted.whole_topics(topics, brokers, rate)
     title = throttle_wanted.title(wanted)
-    set_and_clear.prepare(process.cluster, process.runs, process.clock, title, wanted, rate)
-    set_and_clear.bring(process.cluster, process.runs, process.clock, title, wanted, rate)
+    set_and_clear.prepare(process.ports, title, wanted, rate)
+    set_and_clear.bring(process.ports, title, wanted, rate)
 
 
 def recovering(process: Process) -> None:
@@ -150,7 +150,7 @@ def recovering(process: Process) -> None:
     going: Run | None = None
     for _ in range(process.rng.randint(1, 20)):
         with process.hold():
-            seen = set_and_clear.recover(process.cluster, process.runs, process.clock, broker, rate, going)
+            seen = set_and_clear.recover(process.ports, broker, rate, going)
         if seen.done:
             return
         going = seen.run or going
@@ -163,7 +163,7 @@ def adjust(process: Process) -> None:
         of_one = run.purpose is Purpose.MOVE and run.rates_held and process.rng.random() < 0.3
         only = [process.rng.choice(run.rates_held)] if of_one else ()
         after = at_rate(run, _rate(process), only)
-        set_and_clear.adjust(process.cluster, process.runs, process.clock, run, after)
+        set_and_clear.adjust(process.ports, run, after)
 
 
 def pause(process: Process) -> None:
@@ -171,12 +171,12 @@ def pause(process: Process) -> None:
     if found := [run for run in _moves(process) if run.rate is not None]:
         run = process.rng.choice(found)
         after = replace(run, paused=not run.paused)
-        set_and_clear.adjust(process.cluster, process.runs, process.clock, run, after)
+        set_and_clear.adjust(process.ports, run, after)
 
 
 def throttle_clear(process: Process) -> None:
     ending = [run for run in process.runs.unfinished() if run.purpose is Purpose.THROTTLE]
-    set_and_clear.restore(process.cluster, process.runs, process.clock, ending)
+    set_and_clear.restore(process.ports, ending)
 
 
 def doctor(process: Process) -> None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kquota.errors import KquotaError, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
-from kquota.reassign.port import MoveCluster, Overwritten, Snapshot
+from kquota.reassign.port import MoveCluster, MovePorts, Overwritten, Snapshot
 from kquota.reassign.run import Owner, Run
 from kquota.settings.change import Change
 from kquota.settings.port import Configs
@@ -138,6 +138,7 @@ class Process(Task):
         self.fence: DoubleFence | None = None
         self.cluster, self.configs = self._stores()
         self.clock = ActionClock(self)
+        self.ports = MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
 
     def _recorded(self, files: RunFiles, *, patient: bool) -> TopicRecord | ZnodeRecord | Unshared:
         if self.stage.kind == JOURNALS:

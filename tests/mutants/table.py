@@ -117,8 +117,8 @@ MUTANTS: Final = (
     Mutant(
         name="refusals of single partitions are ignored",
         file="reassign/execution.py",
-        old="        refused = world.cluster.submit(todo)\n    except",
-        new="        world.cluster.submit(todo)\n    except",
+        old="        refused = ports.cluster.submit(todo)\n    except",
+        new="        ports.cluster.submit(todo)\n    except",
         tests=(_ACTIONS,),
     ),
     Mutant(
@@ -180,7 +180,7 @@ MUTANTS: Final = (
     Mutant(
         name="late writes of the previous holder are not awaited",
         file="reassign/throttle_writes.py",
-        old="    if world.runs.late_seconds > 0:\n",
+        old="    if ports.runs.late_seconds > 0:\n",
         new="    if False:\n",
         tests=(_HOLDERS,),
     ),
@@ -215,9 +215,9 @@ MUTANTS: Final = (
     Mutant(
         name="the cluster is written before the record",
         file="reassign/execution.py",
-        old="    if prepared.known is None:\n        world.runs.begin(run)\n",
+        old="    if prepared.known is None:\n        ports.runs.begin(run)\n",
         new="    if prepared.known is None:\n"
-        "        world.cluster.change(prepared.changes)\n        world.runs.begin(run)\n",
+        "        ports.cluster.change(prepared.changes)\n        ports.runs.begin(run)\n",
         tests=(_KILL,),
     ),
     Mutant(
@@ -230,7 +230,7 @@ MUTANTS: Final = (
     Mutant(
         name="a second wave starts without its list entries",
         file="reassign/execution.py",
-        old="        run = enforce(world, run, entries, now)\n    return _handed_over",
+        old="        run = enforce(ports, run, entries, now)\n    return _handed_over",
         new="        pass\n    return _handed_over",
         tests=(_WAVES,),
     ),
@@ -259,14 +259,14 @@ MUTANTS: Final = (
     Mutant(
         name="restoring a dead broker discards what the last run must restore on live ones",
         file="reassign/throttle_writes.py",
-        old="_overwritten(world, part, unread, later)",
-        new="_overwritten(world, part, unread, others)",
+        old="_overwritten(ports, part, unread, later)",
+        new="_overwritten(ports, part, unread, others)",
         tests=(_ACTIONS,),
     ),
     Mutant(
         name="a plan proves its entries although another run has recorded them",
         file="reassign/verification.py",
-        old="    known = {name for run in world.others for name in run.plan.targets}\n",
+        old="    known = {name for run in unfinished for name in run.plan.targets}\n",
         new="    known: set[TopicPartition] = set()\n",
         tests=(_ACTIONS,),
     ),
@@ -274,7 +274,7 @@ MUTANTS: Final = (
         name="a rate that stays the same is set without a new version of its run",
         file="throttle/set_and_clear.py",
         old="    runs.update(adjusted)\n",
-        new="    record(world, run, adjusted)\n",
+        new="    record(ports, run, adjusted)\n",
         tests=(_HOLDERS,),
     ),
     Mutant(

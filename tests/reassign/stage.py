@@ -9,6 +9,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import MovePorts
 from kquota.reassign.preparation import Asked, Prepared, prepare
 from kquota.reassign.verification import Verification, unless_it_writes, verify
 from kquota.settings.resource import Setting
@@ -54,18 +55,22 @@ class World:
     def runs(self) -> RecordedRuns:
         return alone(self.folder)
 
+    @property
+    def ports(self) -> MovePorts:
+        return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
+
     def prepare(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Prepared:
         asked = Asked(throttle=None if rate is None else ByteRate(rate), additional=additional)
-        return prepare(self.cluster, self.runs, self.clock, plan, asked)
+        return prepare(self.ports, plan, asked)
 
     def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:
         return carry_out(self.prepare(plan, rate, additional))
 
     def verify(self, plan: Plan = PLAN) -> Verification:
         """Verify. Also check a property: `unless_it_writes` finds the same, and writes nothing."""
-        idle = unless_it_writes(self.cluster, self.runs, self.clock, plan)
+        idle = unless_it_writes(self.ports, plan)
         before = dict(self.cluster.configs), self.runs.every()
-        found = verify(self.cluster, self.runs, self.clock, plan)
+        found = verify(self.ports, plan)
         if idle is not None:
             assert (found, self.cluster.configs, self.runs.every()) == (idle, *before)
         return found

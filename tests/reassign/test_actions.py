@@ -180,16 +180,16 @@ def test_executing_a_plan_that_is_being_reverted_moves_it_forward_again(world: W
     world.cluster.finish(T0)
     (run,) = world.runs.unfinished()
     back = backwards(run)
-    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
-    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+    prepared = prepare_again(world.ports, back)
+    recover(back, prepared, lambda _: None)
     assert world.cluster.partitions[T0].target == b(1, 2)
     world.cluster.finish(T0)
     world.execute()
     (run,) = world.runs.unfinished()
     assert (run.aborting, run.goal, run.rollback) == (False, PLAN, Plan(targets={T0: b(1, 2)}))
     assert world.cluster.partitions[T0].target == b(1, 3)
-    prepared = prepare_again(world.cluster, world.runs, world.clock, run)
-    recover(world.cluster, world.runs, world.clock, run, prepared, lambda _: None)
+    prepared = prepare_again(world.ports, run)
+    recover(run, prepared, lambda _: None)
     world.cluster.finish(T0)
     assert world.verify().verdict is Progress.DONE
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
@@ -212,12 +212,12 @@ def test_an_abort_of_a_paused_run_copies_back_at_the_rate_of_the_run(world: Worl
     world.execute()
     world.cluster.finish(T0)
     (run,) = world.runs.unfinished()
-    adjust(world.cluster, world.runs, world.clock, run, replace(run, paused=True))
+    adjust(world.ports, run, replace(run, paused=True))
     assert world.cluster.configs[rate_of(1, FOLLOWER_RATE)] == str(PAUSED_RATE)
     (run,) = world.runs.unfinished()
     back = backwards(run)
-    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
-    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+    prepared = prepare_again(world.ports, back)
+    recover(back, prepared, lambda _: None)
     assert world.cluster.partitions[T0].target == b(1, 2)
     assert {world.cluster.configs[rate_of(broker, FOLLOWER_RATE)] for broker in (1, 2)} == {str(run.rate)}
 
@@ -268,17 +268,17 @@ def test_a_change_of_replication_factors_is_refused_with_every_partition(world: 
     same = Asked(same_replication_factor=True, additional=True, force=True)
     changed = Plan(targets={T0: b(3), T1: b(1, 2, 3), U0: b(2, 3)})
     with pytest.raises(Refused, match=r"of 2 partitions \(t-0 from 2 to 1, t-1 from 2 to 3\)"):
-        prepare(world.cluster, world.runs, world.clock, changed, same)
+        prepare(world.ports, changed, same)
 
 
 def test_the_target_of_a_running_move_has_the_replication_factor(world: World) -> None:
     """As in the controller of Kafka 4.3.1, which compares the plan with the target, and not with the old replicas."""
     same = Asked(same_replication_factor=True, additional=True, force=True)
     world.cluster.submit({T0: b(1, 2, 4)})
-    longer = prepare(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 3, 4)}), same)
+    longer = prepare(world.ports, Plan(targets={T0: b(1, 3, 4)}), same)
     assert [move.partition for move in longer.moving] == [T0]
     with pytest.raises(Refused, match=r"of 1 partition \(t-0 from 3 to 2\)"):
-        prepare(world.cluster, world.runs, world.clock, PLAN, same)
+        prepare(world.ports, PLAN, same)
 
 
 def test_a_second_move_requires_additional(world: World) -> None:
@@ -431,12 +431,12 @@ def test_a_run_that_cannot_be_recorded_is_named_with_its_throttle(world: World, 
     if work == "verify":
         world.cluster.finish(T0)
     before = dict(world.cluster.configs)
-    prepared = prepare_again(world.cluster, world.runs, world.clock, backwards(run))
+    prepared = prepare_again(world.ports, backwards(run))
     with _full_disk(), pytest.raises(Refused, match=r"\.journal: cannot be written") as raised:
         if work == "verify":
             world.verify()
         else:
-            recover(world.cluster, world.runs, world.clock, backwards(run), prepared, print)
+            recover(backwards(run), prepared, print)
     assert str(raised.value).endswith(
         f". The throttle of run {run.id} may still be set (showing the throttles). After you have solved the problem, "
         "run the same command again"
@@ -507,7 +507,7 @@ def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, dead: str, 
         world.cluster.partitions[other] = PartitionReplicas(replicas=b(1, 9), leader=BrokerId(1), isr=b(1))
     fenced = b(9) if dead == "without replicas" else ()
     plan = Plan(targets={T0: b(1, 2)})
-    found = verify(world.cluster, world.runs, world.clock, plan, clear_all=True, fenced=fenced)
+    found = verify(world.ports, plan, clear_all=True, fenced=fenced)
     assert world.cluster.configs == ({} if controllers else left)
     assert ({setting.name for setting in found.pending}, found.unread) == (set() if controllers else {str(broker)}, ())
 
@@ -515,14 +515,14 @@ def test_clear_all_removes_every_rate_of_a_dead_broker(world: World, dead: str, 
 def test_clear_all_reports_the_rates_that_it_cannot_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     known = world.cluster.values
     monkeypatch.setattr(world.cluster, "values", lambda asked: known([s for s in asked if s.name != "1"]))
-    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=True)
+    found = verify(world.ports, Plan(targets={T0: b(1, 2)}), clear_all=True)
     assert {setting.name for setting in found.pending} == {"1"}
 
 
 @pytest.mark.parametrize("clear_all", [False, True])
 def test_without_a_record_lists_that_cannot_be_read_are_unknown(world: World, clear_all: bool) -> None:
     world.cluster.undescribed.add("t")
-    found = verify(world.cluster, world.runs, world.clock, Plan(targets={T0: b(1, 2)}), clear_all=clear_all)
+    found = verify(world.ports, Plan(targets={T0: b(1, 2)}), clear_all=clear_all)
     assert {(setting.name, str(why)) for setting, why in found.pending.items()} == {("t", "could not be read")}
 
 
@@ -622,8 +622,8 @@ def test_a_run_with_a_submitted_move_without_a_leader_can_be_resumed(leaderless:
     world, gone = leaderless, b(3)
     (run,) = world.runs.unfinished()
     run = without_values(run, held_on(run, gone))
-    prepared = prepare_again(world.cluster, world.runs, world.clock, run)
-    done = recover(world.cluster, world.runs, world.clock, run, prepared, lambda _: None)
+    prepared = prepare_again(world.ports, run)
+    done = recover(run, prepared, lambda _: None)
     assert (done.execution.started, done.verification.verdict) == ((), Progress.IN_PROGRESS)
     assert (world.open_runs(), world.cluster.configs[FOLLOWERS]) == (1, "0:1"), "the entry of the ended move is removed"
     world.cluster.finish(T0)
@@ -636,7 +636,7 @@ def test_an_abort_names_the_partition_that_a_dead_broker_leaves_without_a_leader
     world = leaderless
     (run,) = world.runs.unfinished()
     with pytest.raises(Refused, match=r"Unknown broker id 3 .* Start broker 3, because the run cannot") as why:
-        prepare_again(world.cluster, world.runs, world.clock, backwards(run), force=True)
+        prepare_again(world.ports, backwards(run), force=True)
     assert "t-0 can only get a leader by an unclean election, which can lose data" in str(why.value)
     assert "use a plan" not in str(why.value)
 
@@ -649,10 +649,10 @@ def test_an_abort_that_needs_a_dead_broker_names_the_cancellation_of_the_running
     world.cluster.alive.remove(BrokerId(3))
     (run,) = world.runs.unfinished()
     with pytest.raises(Refused, match=r"because the run cannot be undone without this broker\. To cancel only") as why:
-        prepare_again(world.cluster, world.runs, world.clock, backwards(run))
+        prepare_again(world.ports, backwards(run))
     assert str(NextStep.CANCEL_MOVES) in str(why.value)
-    what = cancellable(world.cluster, world.runs, run.plan, force=False)
-    assert cancel(world.cluster, world.runs, world.clock, what).cancelled == (T0,)
+    what = cancellable(world.ports, run.plan, force=False)
+    assert cancel(world.ports, what).cancelled == (T0,)
 
 
 def test_a_rate_that_an_operator_changed_stays_and_is_reported(world: World) -> None:
@@ -754,12 +754,12 @@ def test_a_host_without_the_record_removes_what_the_plan_proves(world: World, tm
     world.cluster.write(LEADERS, "9:9,0:x")
     world.execute()
     world.cluster.finish(T0)
-    elsewhere = alone(tmp_path / "elsewhere")
-    found = verify(world.cluster, elsewhere, world.clock, PLAN)
+    elsewhere = replace(world.ports, runs=alone(tmp_path / "elsewhere"))
+    found = verify(elsewhere, PLAN)
     assert {change.setting: change.after for change in found.restored} == {LEADERS: "9:9,0:x", FOLLOWERS: None}
     rates = {s: value for s, value in THROTTLE.items() if not s.is_list}
     assert found.unknown == {LEADERS: "9:9,0:x"} | rates, "another host may need them"
-    cleared = verify(world.cluster, elsewhere, world.clock, PLAN, clear_all=True)
+    cleared = verify(elsewhere, PLAN, clear_all=True)
     assert (cleared.verdict, cleared.unknown) == (Progress.DONE, {})
     assert world.cluster.configs == {}
 
@@ -815,8 +815,8 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     world.cluster.configs.update(lists)
     assert world.verify().restored == ()
     assert world.cluster.configs == lists, "the partition moves, so its throttle must stay"
-    what = cancellable(world.cluster, world.runs, PLAN, force=False)
-    cancel(world.cluster, world.runs, world.clock, what)
+    what = cancellable(world.ports, PLAN, force=False)
+    cancel(world.ports, what)
     assert world.cluster.partitions[T0].replicas == b(1, 2)
     assert world.cluster.configs == (lists if left is None else left)
 
@@ -855,10 +855,10 @@ def test_only_a_cancellation_that_is_refused_while_all_moves_run_lets_later_wave
     world.execute()
     [run] = world.runs.unfinished()
     world.runs.update(replace(run, handed_over=frozenset()))
-    what = cancellable(world.cluster, world.runs, PLAN, force=False)
+    what = cancellable(world.ports, PLAN, force=False)
     monkeypatch.setattr(world.cluster, "submit", fail)
     with pytest.raises(KquotaError, match=str(error)):
-        cancel(world.cluster, world.runs, world.clock, what)
+        cancel(world.ports, what)
     [run] = world.runs.unfinished()
     assert run.waiting == waiting
 
@@ -867,7 +867,7 @@ def test_cancelling_a_partition_of_another_run_leaves_entries_that_were_set_befo
     world.cluster.configs[FOLLOWERS] = "0:3"
     world.execute()
     wider = Plan(targets={**PLAN.targets, T1: b(1, 2)})
-    cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, wider, force=False))
+    cancel(world.ports, cancellable(world.ports, wider, force=False))
     assert world.cluster.configs[FOLLOWERS] == "0:3"
     assert world.verify().pending == {}
     assert (world.cluster.configs, world.open_runs()) == ({FOLLOWERS: "0:3"}, 0)
@@ -879,7 +879,7 @@ def test_cancelling_a_partition_of_another_run_leaves_entries_that_look_like_tho
     world.cluster.configs.update(lists)
     world.execute()
     wider = Plan(targets={**PLAN.targets, T1: b(1, 2)})
-    cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, wider, force=False))
+    cancel(world.ports, cancellable(world.ports, wider, force=False))
     assert {setting: world.cluster.configs.get(setting) for setting in lists} == lists
     assert world.verify().pending == {}
     assert (world.cluster.configs, world.open_runs()) == (lists, 0)
@@ -889,7 +889,7 @@ def test_a_cancelled_plan_with_a_deleted_topic_restores_its_throttle(world: Worl
     plan = Plan(targets={T0: b(1, 3), U0: b(1, 3)})
     world.execute(plan)
     del world.cluster.partitions[U0]
-    done = cancel(world.cluster, world.runs, world.clock, cancellable(world.cluster, world.runs, plan, force=False))
+    done = cancel(world.ports, cancellable(world.ports, plan, force=False))
     assert (done.cancelled, world.cluster.partitions[T0].target) == ((T0,), b(1, 2))
     assert {s for s in world.cluster.configs if s.name != "u"} == set()
     assert world.open_runs() == 0

@@ -13,7 +13,7 @@ from kquota.reassign.cancellation import cancel, cancellable
 from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.port import MoveCluster, Runs
+from kquota.reassign.port import MovePorts
 from kquota.reassign.preparation import Asked, prepare, prepare_again
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.verification import verify
@@ -41,7 +41,7 @@ PRIOR = {
 }
 ASKED = Asked(throttle=ByteRate(1000))
 
-Command = Callable[["Stage", MoveCluster, Runs], object]
+Command = Callable[["Stage", MovePorts], object]
 
 
 class Stage:
@@ -62,28 +62,32 @@ class Stage:
     def runs(self) -> RecordedRuns:
         return alone(self.folder)
 
+    @property
+    def ports(self) -> MovePorts:
+        return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
+
     def finish(self) -> None:
         for name, now in self.cluster.partitions.items():
             if now.moving:
                 self.cluster.finish(name)
 
-    def execute(self, cluster: MoveCluster, runs: Runs) -> None:
-        carry_out(prepare(cluster, runs, self.clock, PLAN, ASKED))
+    def execute(self, ports: MovePorts) -> None:
+        carry_out(prepare(ports, PLAN, ASKED))
 
-    def verify(self, cluster: MoveCluster, runs: Runs) -> None:
-        verify(cluster, runs, self.clock, PLAN)
+    def verify(self, ports: MovePorts) -> None:
+        verify(ports, PLAN)
 
-    def cancel(self, cluster: MoveCluster, runs: Runs) -> None:
-        cancel(cluster, runs, self.clock, cancellable(cluster, runs, PLAN, force=False))
+    def cancel(self, ports: MovePorts) -> None:
+        cancel(ports, cancellable(ports, PLAN, force=False))
 
-    def resume(self, cluster: MoveCluster, runs: Runs) -> None:
-        for run in runs.unfinished():
-            recover(cluster, runs, self.clock, run, prepare_again(cluster, runs, self.clock, run), lambda _: None)
+    def resume(self, ports: MovePorts) -> None:
+        for run in ports.runs.unfinished():
+            recover(run, prepare_again(ports, run), lambda _: None)
 
-    def abort(self, cluster: MoveCluster, runs: Runs) -> None:
-        for run in runs.unfinished():
+    def abort(self, ports: MovePorts) -> None:
+        for run in ports.runs.unfinished():
             back = backwards(run)
-            recover(cluster, runs, self.clock, back, prepare_again(cluster, runs, self.clock, back), lambda _: None)
+            recover(back, prepare_again(ports, back), lambda _: None)
 
     def part(self) -> None:
         """One of the moves has ended, the others continue."""
@@ -114,7 +118,12 @@ WAYS = {f"{name}, at once": (name, None) for name in COMMANDS} | {
 def killed(stage: Stage, command: Command, fate: Fate) -> bool:
     """True if the command died."""
     try:
-        command(stage, MortalCluster(stage.cluster, fate), MortalRuns(stage.folder, fate))
+        command(
+            stage,
+            MovePorts(
+                cluster=MortalCluster(stage.cluster, fate), runs=MortalRuns(stage.folder, fate), clock=stage.clock
+            ),
+        )
     except (Killed, KquotaError):
         assert fate.reached
     return fate.reached
@@ -127,7 +136,7 @@ def fates(tmp_path: Path, name: str, largest: int | None, death: Death) -> list[
     while True:
         stage = Stage(tmp_path / str(len(found)), largest)
         for earlier in before:
-            earlier(stage, stage.cluster, stage.runs)
+            earlier(stage, stage.ports)
         if not killed(stage, command, Fate(n=len(found) + 1, death=death)):
             assert found
             return found
@@ -144,16 +153,16 @@ class TestKilledAtEveryStep:
             begun = bool(stage.runs.unfinished())
             aborting = begun and stage.runs.unfinished()[0].aborting
             cancelled = name == "cancel"
-            stage.resume(stage.cluster, stage.runs)
+            stage.resume(stage.ports)
             if not begun and name == "execute":
                 assert stage.throttled() == {}, f"step {n}: neither recorded nor restored"
                 stage.clock.sleep(1)
-                stage.execute(stage.cluster, stage.runs)
+                stage.execute(stage.ports)
             stage.finish()
             for _ in range(2):  # work that a dead kquota had not submitted is submitted, and then the run ends
-                stage.resume(stage.cluster, stage.runs)
+                stage.resume(stage.ports)
                 stage.finish()
-            verify(stage.cluster, stage.runs, stage.clock, PLAN)
+            verify(stage.ports, PLAN)
             assert stage.cluster.configs == PRIOR, f"step {n}"
             assert stage.runs.unfinished() == (), f"step {n}"
             if not aborting and not (cancelled and not begun) and name != "abort":
@@ -168,9 +177,9 @@ class TestKilledAtEveryStep:
             begun = bool(stage.runs.unfinished())
             if largest is not None:
                 stage.finish()
-            stage.abort(stage.cluster, stage.runs)
+            stage.abort(stage.ports)
             stage.finish()
-            stage.abort(stage.cluster, stage.runs)
+            stage.abort(stage.ports)
             assert stage.cluster.configs == PRIOR, f"step {n}"
             assert stage.runs.unfinished() == (), f"step {n}"
             if begun or not stage.runs.every():
@@ -181,11 +190,11 @@ def test_verify_after_a_kill_restores_all_throttles_once_nothing_moves(tmp_path:
     """A cron job restores throttles although a kquota died, and the run can still be resumed or aborted."""
     for n, stage in enumerate(fates(tmp_path, "execute", None, Death.AFTER), 1):
         stage.finish()
-        verify(stage.cluster, stage.runs, stage.clock, PLAN)
+        verify(stage.ports, PLAN)
         assert stage.cluster.configs == PRIOR, f"step {n}"
-        stage.resume(stage.cluster, stage.runs)
+        stage.resume(stage.ports)
         stage.finish()
-        stage.resume(stage.cluster, stage.runs)
+        stage.resume(stage.ports)
         assert stage.cluster.configs == PRIOR, f"step {n}"
         assert stage.runs.unfinished() == (), f"step {n}"
 
@@ -200,8 +209,8 @@ def test_a_lagging_broker_does_not_lose_a_prior_value(tmp_path: Path, between: l
         if not killed(stage, Stage.execute, Fate(n=n, death=Death.AFTER)):
             return
         for command in (*between, back):
-            command(stage, stage.cluster, stage.runs)
+            command(stage, stage.ports)
         stage.finish()
-        back(stage, stage.cluster, stage.runs)
+        back(stage, stage.ports)
         assert stage.cluster.configs == PRIOR, f"step {n}"
         assert stage.runs.unfinished() == (), f"step {n}"

@@ -121,7 +121,7 @@ def test_a_wave_is_refilled_as_moves_end(
     seen: list[int] = []
     world.clock = ending(world, seen)
     asked = Asked(throttle=throttle, limits=limits, sizes=dict.fromkeys(NAMES, 100))
-    done = carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+    done = carry_out(prepare(world.ports, PLAN, asked))
     assert sorted(done.started) == NAMES
     assert max(seen) == most
     assert seen.count(most) >= len(NAMES) - most
@@ -139,7 +139,7 @@ def test_no_wave_starts_while_it_is_held_back(world: World) -> None:
     reasons = iter([None, "a broker is down", "a broker is down", "a broker is down"])
     told: list[str] = []
     asked = Asked(limits=MoveLimits(partitions=2))
-    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    prepared = prepare(world.ports, PLAN, asked)
     carry_out(prepared, told.append, hold_back=lambda: next(reasons, None))
     assert seen[:5] == [2, 2, 1, 2, 2], "two moves ended without a new one"
     assert [line for line in told if "still to submit" not in line] == [
@@ -157,14 +157,14 @@ def then(world: World, change: Callable[[Run], Run]) -> Iterator[None]:
         if after.finished or after.aborting:
             world.runs.update(after)
         else:
-            set_and_clear.adjust(world.cluster, world.runs, world.clock, run, after)
+            set_and_clear.adjust(world.ports, run, after)
 
 
 def in_waves(world: World, change: Callable[[Run], Run]) -> Execution:
     crowd(world)
     world.clock = ending(world, [])
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2))
-    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    prepared = prepare(world.ports, PLAN, asked)
     return carry_out(prepared, between=lambda: then(world, change))
 
 
@@ -199,7 +199,7 @@ def test_every_wave_is_throttled_although_verify_restores_the_rates_between_two_
 
     monkeypatch.setattr(world.cluster, "submit", throttled)
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
-    done = carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked), between=verified)
+    done = carry_out(prepare(world.ports, PLAN, asked), between=verified)
     assert sorted(done.started) == NAMES
     assert submitted == [["1000"] * 6] * len(NAMES)
     assert looks >= len(NAMES) - 1
@@ -223,7 +223,7 @@ def test_no_wave_starts_while_the_record_of_the_run_cannot_be_read(
 ) -> None:
     crowd(world)
     world.clock = ending(world, [])
-    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, Asked(limits=MoveLimits(partitions=2)))
+    prepared = prepare(world.ports, PLAN, Asked(limits=MoveLimits(partitions=2)))
 
     @contextmanager
     def overwritten() -> Iterator[None]:
@@ -241,7 +241,7 @@ def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World
     world.clock = ending(world, [])
     dirs = MemoryDirs(log_dirs={broker: {"/a": None, "/b": None} for broker in b(1, 2, 3)})
     plan = replace(PLAN, log_dirs=dict.fromkeys([(name, BrokerId(3)) for name in NAMES], "/b"))
-    prepared = prepare(world.cluster, world.runs, world.clock, plan, Asked(limits=MoveLimits(partitions=2)), dirs=dirs)
+    prepared = prepare(replace(world.ports, dirs=dirs), plan, Asked(limits=MoveLimits(partitions=2)))
     announced: list[int] = []
 
     @contextmanager
@@ -252,7 +252,7 @@ def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World
 
     reported: list[str] = []
     dirs.wishes.clear()
-    carry_out(prepared, reported.append, dirs=dirs, between=ended)
+    carry_out(prepared, reported.append, between=ended)
     assert len(dirs.wishes) == announced[0], "only what was announced before the first wave"
     assert reported[-1].startswith("another kquota ended run ")
     assert reported[-1].endswith(", so no further move starts")
@@ -267,13 +267,13 @@ def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:
     world.clock = Ticks(die)
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2, in_flight=10**6))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+        carry_out(prepare(world.ports, PLAN, asked))
     (run,) = world.runs.unfinished()
     assert run.limits == asked.limits
     seen: list[int] = []
     world.clock = ending(world, seen)
     sizes = dict.fromkeys(NAMES, 100)
-    carry_out(prepare_again(world.cluster, world.runs, world.clock, run, sizes=sizes))
+    carry_out(prepare_again(world.ports, run, sizes=sizes))
     assert max(seen) == 2
 
 

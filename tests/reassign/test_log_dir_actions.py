@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_the_rate_is_set_on_the_brokers_that_copy_between_their_log_dirs(tmp_pat
         log_dirs={(T1, TWO): B, (T0, ONE): B, (T0, TWO): B, (U0, THREE): B},
     )
     asked = Asked(log_dir_throttle=ByteRate(1_000))
-    prepared = prepare(world.cluster, world.runs, world.clock, plan, asked, dirs)
+    prepared = prepare(replace(world.ports, dirs=dirs), plan, asked)
     rates = {name: values for name, values in prepared.wanted.items() if name.key == LOG_DIR_RATE}
     assert list(rates.items()) == [(Setting.of_broker(broker, LOG_DIR_RATE), ("1000",)) for broker in (ONE, TWO)]
 

@@ -85,7 +85,7 @@ def executed(
     world.clock = Ticks(look)
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1), force=force)
     world.cluster = Counted(alive=world.cluster.alive, partitions=world.cluster.partitions)
-    prepared = prepare(world.cluster, world.runs, world.clock, plan, asked)
+    prepared = prepare(world.ports, plan, asked)
     done = carry_out(prepared, told.append)
     return done, [line for line in told if "still to submit" not in line], submitted
 

@@ -38,7 +38,7 @@ def interrupted(world: World) -> Run:
 
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     with pytest.raises(Killed):
-        carry_out(prepare(world.cluster, world.runs, Ticks(on_sleep=die), FIRST, asked))
+        carry_out(prepare(replace(world.ports, clock=Ticks(on_sleep=die)), FIRST, asked))
     world.cluster.finish(T0)
     (run,) = world.runs.unfinished()
     assert run.waiting == (T1, U0)
@@ -84,8 +84,8 @@ def test_a_run_without_submitted_partitions_is_not_under_way_after_a_topic_is_go
 
 def undo(world: World, run: Run) -> None:
     back = backwards(run)
-    prepared = prepare_again(world.cluster, world.runs, world.clock, back)
-    recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+    prepared = prepare_again(world.ports, back)
+    recover(back, prepared, lambda _: None)
 
 
 @pytest.mark.parametrize("additional", [False, True])
@@ -105,13 +105,13 @@ def test_a_run_does_not_move_partitions_that_another_run_still_has_to_submit(
     assert steps == [f"resuming run {first.id}", f"aborting run {first.id}"]
     assert (world.cluster.writes, world.open_runs()) == (writes, 1)
     forced = Asked(throttle=ByteRate(1000), force=True, additional=True)
-    assert carry_out(prepare(world.cluster, world.runs, world.clock, second, forced)).started == tuple(names)
+    assert carry_out(prepare(world.ports, second, forced)).started == tuple(names)
 
 
 @pytest.mark.parametrize("plan", [PLAN, Plan(targets={T1: b(1, 3)}), FIRST], ids=["moved", "same replicas", "own"])
 def test_other_partitions_and_equal_replicas_are_no_conflict(world: World, plan: Plan) -> None:
     interrupted(world)
-    prepare(world.cluster, world.runs, world.clock, plan, Asked())
+    prepare(world.ports, plan, Asked())
 
 
 def test_an_interrupted_run_can_still_be_undone(world: World) -> None:
@@ -138,15 +138,15 @@ def test_own_moves_need_no_force_when_they_are_undone(world: World) -> None:
 def test_move_run_names_the_moves_that_are_already_running(world: World) -> None:
     world.cluster.submit({U0: b(3)})
     asked = Asked(throttle=ByteRate(1000), additional=True)
-    prepared = prepare(world.cluster, world.runs, world.clock, PLAN, asked)
+    prepared = prepare(world.ports, PLAN, asked)
     with pytest.raises(Refused, match=r"1 other move is running \(u-0\)\..*`kquota move watch .*--once`.*--force"):
         must_be_the_only_move(prepared)
     world.cluster.finish(U0)
-    must_be_the_only_move(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+    must_be_the_only_move(prepare(world.ports, PLAN, asked))
 
 
 def test_move_run_continues_its_own_moves_beside_others(world: World) -> None:
     world.execute()
     world.cluster.submit({U0: b(3)})
     asked = Asked(throttle=ByteRate(1000), additional=True)
-    must_be_the_only_move(prepare(world.cluster, world.runs, world.clock, PLAN, asked))
+    must_be_the_only_move(prepare(world.ports, PLAN, asked))

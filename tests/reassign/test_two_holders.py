@@ -9,8 +9,9 @@ import pytest
 
 from kquota.errors import Busy
 from kquota.measure import ByteRate
+from kquota.reassign.port import MovePorts
 from kquota.reassign.run import Owner, Run, at_rate
-from kquota.reassign.throttle_writes import World, restore_run
+from kquota.reassign.throttle_writes import restore_run
 from kquota.stores.record import runs as recorded
 from kquota.stores.state import runs as journals
 from kquota.terms import BrokerId
@@ -44,15 +45,14 @@ def test_a_run_that_another_leaves_its_rate_to_stays_open(tmp_path: Path, monkey
     with jump.hold("resume", take_over=True):
         host = "jump"
         open_runs = {run.id: run for run in jump.unfinished()}
-        world = World(cluster=cluster, runs=jump, clock=Ticks(), others=(open_runs[OTHER.id],))
-        restore_run(world, open_runs[RUN.id])
+        restore_run(MovePorts(cluster=cluster, runs=jump, clock=Ticks()), open_runs[RUN.id])
     host = "cron"
     on_another_machine(monkeypatch, host)
     with (cron := team.process("cron")).hold("verify"):
         (left,) = cron.unfinished()
         assert left.id == OTHER.id
         assert cluster.configs == {RATE: "5"}
-        restore_run(World(cluster=cluster, runs=cron, clock=Ticks()), left)
+        restore_run(MovePorts(cluster=cluster, runs=cron, clock=Ticks()), left)
     assert cluster.configs == {}
 
 
@@ -79,7 +79,7 @@ def test_a_run_whose_rate_another_sets_again_stays_open(tmp_path: Path, monkeypa
     with jump.hold("throttle set", take_over=True):
         host = "jump"
         (run,) = jump.unfinished()
-        adjust(cluster, jump, Ticks(), run, at_rate(run, ByteRate(5)))
+        adjust(MovePorts(cluster=cluster, runs=jump, clock=Ticks()), run, at_rate(run, ByteRate(5)))
         assert cluster.configs == {RATE: "5"}
     host = "cron"
     on_another_machine(monkeypatch, host)
@@ -103,7 +103,7 @@ def test_a_late_write_of_the_previous_holder_is_restored(tmp_path: Path, monkeyp
         runs.begin(RUN)
         clock = Ticks(arrives)
         monkeypatch.setattr(recorded.RecordedRuns, "late_seconds", property(lambda _: max(0.0, 30.0 - clock.slept)))
-        assert restore_run(World(cluster=cluster, runs=runs, clock=clock), RUN).pending == {}
+        assert restore_run(MovePorts(cluster=cluster, runs=runs, clock=clock), RUN).pending == {}
         clock.sleep(30.0)
     assert cluster.configs == {}
 

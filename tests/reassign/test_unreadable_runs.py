@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ def runs(tmp_path: Path) -> RecordedRuns:
 def found(world: World, runs: RecordedRuns) -> Verification:
     """Both ways to verify find the same, and write nothing."""
     before = dict(world.cluster.configs)
-    idle = unless_it_writes(world.cluster, runs, world.clock, PLAN)
-    assert idle == verify(world.cluster, runs, world.clock, PLAN)
+    ports = replace(world.ports, runs=runs)
+    idle = unless_it_writes(ports, PLAN)
+    assert idle == verify(ports, PLAN)
     assert idle is not None
     assert world.cluster.configs == before
     return idle

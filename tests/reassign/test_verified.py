@@ -45,7 +45,7 @@ def test_a_later_wave_that_waits_for_running_moves_has_not_failed(world: World) 
     world.clock = Ticks(die)
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(prepare(world.cluster, world.runs, world.clock, plan, asked))
+        carry_out(prepare(world.ports, plan, asked))
     found = world.verify(plan)
     assert found.waiting == (T1,)
     assert verified(found).code == NOT_YET
@@ -70,8 +70,8 @@ def undone(world: World, plan: Plan) -> Recovery:
     (run,) = world.runs.unfinished()
     for _ in range(2):
         back = backwards(run)
-        prepared = prepare_again(world.cluster, world.runs, world.clock, back)
-        done = recover(world.cluster, world.runs, world.clock, back, prepared, lambda _: None)
+        prepared = prepare_again(world.ports, back)
+        done = recover(back, prepared, lambda _: None)
         for name in plan.targets:
             world.cluster.finish(name)
             world.cluster.partitions[name] = replace(world.cluster.partitions[name], leader=BrokerId(2))

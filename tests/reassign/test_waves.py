@@ -53,7 +53,7 @@ def test_with_consent_the_whole_topic_is_throttled_at_once(world: World) -> None
     followers = Setting.of_topic("big", FOLLOWER_REPLICAS)
     world.cluster.write(followers, "7:7")
     asked = Asked(throttle=ByteRate(1000), whole_topics=True)
-    done = carry_out(prepare(world.cluster, world.runs, world.clock, BIG_PLAN, asked))
+    done = carry_out(prepare(world.ports, BIG_PLAN, asked))
     assert len(done.started) == len(BIG)
     assert {value for setting, value in world.cluster.configs.items() if setting.is_list} == {"*"}
     for name in BIG:
@@ -68,7 +68,7 @@ def test_the_last_of_two_runs_removes_a_shared_wildcard(world: World) -> None:
     first = Plan(targets={n: b(1, 3) for n in BIG if n.partition < 2999})
     second = Plan(targets={TopicPartition("big", 2999): b(1, 3)})
     for plan in (first, second):
-        carry_out(prepare(world.cluster, world.runs, world.clock, plan, asked))
+        carry_out(prepare(world.ports, plan, asked))
     for name in first.targets:
         world.cluster.finish(name)
     assert world.verify(first).verdict is Progress.DONE
@@ -118,7 +118,7 @@ def test_a_topic_that_is_created_again_between_waves_is_not_moved(world: World) 
 
     world.clock = Ticks(meanwhile)
     asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
-    done = carry_out(prepare(world.cluster, world.runs, world.clock, plan, asked))
+    done = carry_out(prepare(world.ports, plan, asked))
     assert done.started == (T0,)
     assert world.cluster.partitions[U0].replicas == b(1, 2)
     world.verify(plan)
@@ -137,7 +137,7 @@ def test_each_wave_is_reported_once(world: World) -> None:
 
     world.clock = Ticks(end_at_the_fifth)
     told: list[str] = []
-    carry_out(prepare(world.cluster, world.runs, world.clock, BIG_PLAN, Asked(throttle=ByteRate(1000))), told.append)
+    carry_out(prepare(world.ports, BIG_PLAN, Asked(throttle=ByteRate(1000))), told.append)
     assert len(told) == len(set(told))
     assert looks >= 5 * len(told) > 0
 

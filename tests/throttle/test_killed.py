@@ -58,7 +58,7 @@ def bring(desk: Desk) -> None:
 def adjust(desk: Desk) -> None:
     desk.bring(WHOLE, TITLE)
     (run,) = desk.runs.unfinished()
-    set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+    set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
 
 
 def clear(desk: Desk) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Busy, Incomplete, KquotaError, Refused, Unreachable
 from kquota.measure import ByteRate
+from kquota.reassign.port import MovePorts
 from kquota.reassign.run import PAUSED_RATE, Purpose, at_rate
 from kquota.reassign.throttle_writes import Restoration, WantedValues
 from kquota.settings.change import Change
@@ -50,9 +51,13 @@ class Desk:
         self.runs = alone(folder)
         self.clock = Ticks()
 
+    @property
+    def ports(self) -> MovePorts:
+        return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
+
     def bring(self, wish: WantedValues, title: str = TITLE) -> set_and_clear.HeldThrottle:
         self.clock.sleep(1)
-        return set_and_clear.bring(self.cluster, self.runs, self.clock, title, wish, RATE)
+        return set_and_clear.bring(self.ports, title, wish, RATE)
 
     def die_of(self, setting: Setting, wish: WantedValues) -> None:
         """Let the process die after it writes this setting and before it reads it back."""
@@ -67,17 +72,17 @@ class Desk:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.cluster, "change", dead)
-            set_and_clear.bring(self.cluster, self.runs, self.clock, TITLE, wish, RATE)
+            set_and_clear.bring(self.ports, TITLE, wish, RATE)
 
     def clear(self) -> Restoration:
-        return set_and_clear.restore(self.cluster, self.runs, self.clock, self.runs.unfinished())
+        return set_and_clear.restore(self.ports, self.runs.unfinished())
 
     def recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:
         self.clock.sleep(1)
-        return set_and_clear.recover(self.cluster, self.runs, self.clock, broker, RATE)
+        return set_and_clear.recover(self.ports, broker, RATE)
 
     def would_recover(self, broker: BrokerId = THREE) -> set_and_clear.BrokerRecovery:
-        return set_and_clear.would_recover(self.cluster, self.runs, self.clock, broker, RATE)
+        return set_and_clear.would_recover(self.ports, broker, RATE)
 
     def rejoin(self, name: TopicPartition) -> None:
         now = self.cluster.partitions[name]
@@ -140,7 +145,7 @@ def test_two_throttles_end_in_any_order(desk: Desk) -> None:
     desk.bring(wanted.whole_topics(["t", "u"], [ONE, TWO], RATE), "another")
     first, second = desk.runs.unfinished()
     for run in (first, second):
-        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+        set_and_clear.restore(desk.ports, [run])
     assert desk.cluster.configs == {}
 
 
@@ -150,7 +155,7 @@ def test_another_rate_for_an_open_run(desk: Desk) -> None:
     assert run is not None
     for _ in range(2):
         (run,) = desk.runs.unfinished()
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+        set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
     assert desk.cluster.configs == {LEADERS: "*", FOLLOWERS: "*", SENT: "7", RECEIVED: "7"}
     desk.clear()
     assert desk.cluster.configs == {SENT: "5000"}
@@ -162,14 +167,14 @@ def test_the_rates_of_a_dead_broker_stay_and_the_others_change(desk: Desk, again
     run = desk.bring(wanted.whole_topics(["t"], [ONE, TWO], RATE)).run
     assert run is not None
     desk.cluster.alive = {ONE, THREE}
-    held = set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+    held = set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
     sent_by_two = Setting.of_broker(TWO, LEADER_RATE)
     assert held.dead == (TWO,)
     assert (desk.cluster.configs[SENT], desk.cluster.configs[sent_by_two]) == ("7", str(RATE))
     desk.cluster.alive = {ONE, TWO, THREE}
     if again:
         (run,) = desk.runs.unfinished()
-        held = set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+        held = set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
         assert held.dead == ()
         assert desk.cluster.configs[sent_by_two] == "7"
     desk.clear()
@@ -181,7 +186,7 @@ def test_no_rate_changes_if_every_broker_of_the_run_is_dead(desk: Desk) -> None:
     assert run is not None
     desk.cluster.alive = {THREE}
     with pytest.raises(Unreachable, match="could not be read"):
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, ByteRate(7)))
+        set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
     assert [one.rate for one in desk.runs.unfinished()] == [RATE]
 
 
@@ -217,7 +222,7 @@ def test_a_pause_leaves_leader_rates_and_continues_with_the_last_rates(
             rates[step[0]], after = step[1], at_rate(run, step[1], [step[0]])
         else:
             rates, paused, after = dict.fromkeys(rates, step), False, at_rate(run, step)
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, after)
+        set_and_clear.adjust(desk.ports, run, after)
         (run,) = desk.runs.unfinished()
         assert run.paused == paused
         assert desk.cluster.configs[SENT] == str(rates[SENT])
@@ -230,7 +235,7 @@ def test_a_run_without_rates_cannot_be_adjusted(desk: Desk) -> None:
     run = desk.bring(wanted.whole_topics(["t"], [], None)).run
     assert run is not None
     with pytest.raises(Refused, match="holds no rate"):
-        set_and_clear.adjust(desk.cluster, desk.runs, desk.clock, run, at_rate(run, RATE))
+        set_and_clear.adjust(desk.ports, run, at_rate(run, RATE))
 
 
 def test_a_failed_write_reverts_the_others(desk: Desk) -> None:
@@ -280,7 +285,7 @@ def test_the_controllers_restore_a_dead_broker(desk: Desk) -> None:
     desk.cluster.controllers = True
     desk.bring(WHOLE)
     desk.cluster.alive.remove(ONE)
-    foreseen = set_and_clear.would_restore(desk.cluster, desk.runs, desk.runs.unfinished())
+    foreseen = set_and_clear.would_restore(desk.ports, desk.runs.unfinished())
     assert set(foreseen.pending) == {SENT, RECEIVED}, "a dry run does not ask the controllers"
     assert desk.clear().pending == {}
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
@@ -334,9 +339,9 @@ def test_a_dry_run_foresees_the_net_effect_of_a_restore(
     every = desk.runs.unfinished()
     runs = [every[n] for n in ending if n < len(every)]
     before = dict(desk.cluster.configs)
-    foreseen = set_and_clear.would_restore(desk.cluster, desk.runs, runs)
+    foreseen = set_and_clear.would_restore(desk.ports, runs)
     assert (desk.cluster.configs, desk.runs.unfinished()) == (before, every)
-    done = set_and_clear.restore(desk.cluster, desk.runs, desk.clock, runs)
+    done = set_and_clear.restore(desk.ports, runs)
     assert (net(foreseen.restored), foreseen.pending.keys()) == (net(done.restored), done.pending.keys())
 
 
@@ -411,7 +416,7 @@ def test_clear_with_stale_reads_restores_everything(desk: Desk, seen: Setting, p
         desk.die_of(seen, {LEADERS: ("*",), SENT: ("1000",)})
     first, second = desk.runs.unfinished()
     for run in (second, first):
-        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+        set_and_clear.restore(desk.ports, [run])
     assert desk.cluster.configs == prior
 
 
@@ -422,7 +427,7 @@ def test_a_list_deleted_between_two_throttles_stays_deleted(desk: Desk) -> None:
     desk.bring({LEADERS: ("*",)}, "another")
     first, second = desk.runs.unfinished()
     for run in (second, first):
-        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+        set_and_clear.restore(desk.ports, [run])
     assert desk.cluster.configs == {}
 
 
@@ -465,7 +470,7 @@ def test_a_rate_set_between_two_throttles_is_restored(desk: Desk, last: int) -> 
     desk.bring(wanted.whole_topics(["u"], [ONE], RATE), "another")
     runs = desk.runs.unfinished()
     for run in (runs[1 - last], runs[last]):
-        set_and_clear.restore(desk.cluster, desk.runs, desk.clock, [run])
+        set_and_clear.restore(desk.ports, [run])
     assert desk.cluster.configs == {SENT: "78"}
 
 
@@ -568,8 +573,8 @@ def test_a_broker_that_falls_behind_again_is_listed_again(desk: Desk) -> None:
 
 def test_a_watched_recovery_keeps_the_rate_of_another_kquota(desk: Desk) -> None:
     going = desk.recover().run
-    set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, ByteRate(5_000))
-    seen = set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+    set_and_clear.recover(desk.ports, THREE, ByteRate(5_000))
+    seen = set_and_clear.recover(desk.ports, THREE, RATE, going)
     assert (seen.changes, seen.run and seen.run.rate) == ((), 5_000)
     assert desk.cluster.configs[Setting.of_broker(THREE, FOLLOWER_RATE)] == "5000"
 
@@ -578,11 +583,11 @@ def test_a_watched_recovery_is_not_restarted_after_another_kquota_ended_it(desk:
     going = desk.recover().run
     desk.clear()
     with pytest.raises(Refused, match=r"another kquota restored this throttle \(still out of sync: 2 replicas\)"):
-        set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going)
+        set_and_clear.recover(desk.ports, THREE, RATE, going)
     assert (desk.cluster.configs, desk.runs.unfinished()) == ({}, ())
     for name in (TopicPartition("t", 1), TopicPartition("t", 2)):
         desk.rejoin(name)
-    assert set_and_clear.recover(desk.cluster, desk.runs, desk.clock, THREE, RATE, going).done
+    assert set_and_clear.recover(desk.ports, THREE, RATE, going).done
 
 
 def test_a_copy_of_a_running_move_is_not_a_recovery(desk: Desk) -> None:

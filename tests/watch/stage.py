@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import MovePorts
 from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.observation import MoveWatch, Observed, WatchPorts
@@ -40,6 +41,10 @@ class Watched:
     @property
     def runs(self) -> RecordedRuns:
         return alone(self.folder)
+
+    @property
+    def ports(self) -> MovePorts:
+        return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
 
     def topic(self, partitions: int = 1, size: int = 100 * MB, writes: int = 0, topic: str = "orders") -> None:
         for number in range(partitions):

@@ -65,7 +65,7 @@ def run(
         if not found or stage.clock.slept - found[-1][0] >= INTERVAL:
             look()
 
-    carry_out(prepare(stage.cluster, stage.runs, stage.clock, plan, asked), wait=wait)
+    carry_out(prepare(stage.ports, plan, asked), wait=wait)
     while not look():
         stage.clock.sleep(2.0)
     return iter(found)

@@ -229,9 +229,7 @@ def _chosen(runs: Runs, options: RecoveryOptions, plan: Plan | None) -> list[Run
 
 def _prepared(stage: move_stores.Stage, run: Run, options: RecoveryOptions) -> tuple[Run, Prepared]:
     wanted = backwards(run) if isinstance(options, AbortOptions) else run
-    return wanted, prepare_again(
-        stage.cluster, stage.runs, stage.clock, wanted, stage.dirs, force=options.force, sizes=_sizes(stage, wanted)
-    )
+    return wanted, prepare_again(stage, wanted, force=options.force, sizes=_sizes(stage, wanted))
 
 
 def _sizes(stage: move_stores.Stage, run: Run) -> Mapping[TopicPartition, int]:
@@ -287,7 +285,7 @@ def _recovered(
         return RunRecovered(run=wanted.id, started=(), outcome=would_execute(prepared), aborting=wanted.aborting)
     began = stage.clock.now()
     with _checked_waves(at, wanted, prepared, force=options.force or bool(options.gone)) as (prepared, hold_back):
-        done = recover(stage.cluster, stage.runs, stage.clock, wanted, prepared, say, stage.dirs, hold_back)
+        done = recover(wanted, prepared, say, hold_back)
     found = done.verification
     past_moves.keep_look(stage, found, began)
     elections = None

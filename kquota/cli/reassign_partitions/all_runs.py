@@ -133,7 +133,7 @@ def _one(stage: move_stores.Stage, name: str, at: world.Where, *, writes: bool) 
     try:
         if at.zookeeper is not None:
             log_dirs.must_have_brokers(goal)
-        found = verify(stage.cluster, stage.runs, stage.clock, goal, stage.dirs, preserve=not writes)
+        found = verify(stage, goal, preserve=not writes)
     except Busy:
         raise
     except KquotaError as error:

@@ -30,20 +30,12 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        what = cancellable(stage.cluster, stage.runs, plan, force=options.force)
+        what = cancellable(stage, plan, force=options.force)
         if options.dry_run:
             wanted = log_dirs.of(plan)
             stopped = log_dir_actions.would_cancel(stage.dirs, wanted) if stage.dirs is not None else Started()
             return would_cancel(what, stopped)
-        done = cancel(
-            stage.cluster,
-            stage.runs,
-            stage.clock,
-            what,
-            stage.dirs,
-            preserve=options.preserve_throttles,
-            timeout=timeout,
-        )
+        done = cancel(stage, what, preserve=options.preserve_throttles, timeout=timeout)
     remarked = remarks.of_cancellation(done, options.reassignment_json_file, preserved=options.preserve_throttles)
     return cancelled(done, (*remarks.of_missing(what), *remarked))
 

@@ -39,7 +39,7 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
     hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --execute")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         try:
-            prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, asked, stage.dirs)
+            prepared = prepare(stage, plan, asked)
         except ListFull as full:
             raise Refused(full, ", or give --throttle-whole-topics to throttle the whole topic") from full
         for line in _announced(prepared, asked, options):
@@ -49,7 +49,7 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
             return would_execute(prepared)
         started = stage.clock.now()
         prepared = past_moves.with_course(stage, prepared, expected, options.reason)
-        done = carry_out(prepared, say, stage.dirs, timeout)
+        done = carry_out(prepared, say, timeout)
         past_moves.keep_start(stage, prepared, done, expected, started)
         record = None if done.run is None else stage.runs.place(done.run)
         alone = stage.runs.alone

@@ -41,16 +41,16 @@ def run(
     plan = plan or plan_option.plan(at, options)
     hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        ports = stage.cluster, stage.runs, stage.clock, plan, stage.dirs
         looks = not options.preserve_throttles and not options.clear_all
-        found = unless_it_writes(*ports) if looks else None
+        found = unless_it_writes(stage, plan) if looks else None
         fenced: frozenset[BrokerId] | KquotaError = frozenset()
         if found is None:
             with stage.hold():
                 began = stage.clock.now()
                 fenced = stage.fenced() if options.clear_all else fenced
                 found = verify(
-                    *ports,
+                    stage,
+                    plan,
                     preserve=options.preserve_throttles,
                     clear_all=options.clear_all,
                     fenced=() if isinstance(fenced, KquotaError) else fenced,

@@ -12,8 +12,9 @@ import pytest
 
 from kquota.errors import Busy, Refused, Unknown
 from kquota.reassign.plan import Plan
+from kquota.reassign.port import MovePorts
 from kquota.reassign.run import Owner
-from kquota.reassign.throttle_writes import World, restore_run
+from kquota.reassign.throttle_writes import restore_run
 from kquota.stores.record import lease, topic
 from kquota.stores.record import runs as recorded
 from kquota.stores.record.lease import BEAT_SECONDS, LEASE_SECONDS, WRITE_SECONDS
@@ -529,7 +530,7 @@ def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeyp
     new = team.process("b")
     with new.hold("abort", take_over=True):
         assert 0 < new.late_seconds <= LEASE_SECONDS
-        restoration = restore_run(World(cluster=cluster, runs=new, clock=ticks), new.unfinished()[0])
+        restoration = restore_run(MovePorts(cluster=cluster, runs=new, clock=ticks), new.unfinished()[0])
         assert restoration.pending == {}
     assert cluster.configs == {}
     with team.process("c").hold("verify"):

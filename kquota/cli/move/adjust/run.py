@@ -128,7 +128,7 @@ def _pause(options: AdjustOptions) -> ThrottleSet:
             raise Refused(f"run {found.id} is not paused. See it with ", NextStep.SHOW_MOVES)
         reason = options.reason or ("--pause" if options.pause else "--continue")
         after = replace(found, paused=options.pause)
-        held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, found, after, reason)
+        held = set_and_clear.adjust(ports, found, after, reason)
         return throttle_set(held, ports.runs.place(found), dry_run=False)
 
 

@@ -208,9 +208,7 @@ def _started(
         def noted(run: Run) -> Run:
             return past_moves.with_readings(run, progress.watch)
 
-        done = carry_out(
-            prepared, say, stage.dirs, hold_back=hold_back, noted=noted, between=turns.released, wait=progress.wait
-        )
+        done = carry_out(prepared, say, hold_back=hold_back, noted=noted, between=turns.released, wait=progress.wait)
         past_moves.keep_start(stage, prepared, done, expected, started)
         for line in remarks.of_log_dirs(done.log_dirs):
             say(line)
@@ -231,14 +229,14 @@ def _checked(
 ) -> tuple[Prepared, Pace | None]:
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))
-    prepared = prepare(stage.cluster, stage.runs, stage.clock, plan, sized, stage.dirs)
+    prepared = prepare(stage, plan, sized)
     for note in prepared.notes:
         say(f"warning: {note}")
     if asked.force:
         return prepared, None
     must_be_the_only_move(prepared)
     must_have_enough_in_sync(stage.cluster, prepared)
-    must_have_room(seen, prepared.moving, prepared.world.sizes)
+    must_have_room(seen, prepared.moving, sized.sizes)
     return prepared, _must_keep_up(stage, prepared, pacing)
 
 
@@ -275,16 +273,8 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
             runs = suggested("move report")
             raise Refused(f"the run of this plan is no longer open, so it cannot be undone. See how it ended: {runs}")
         back = backwards(found)
-        prepared = prepare_again(
-            stage.cluster,
-            stage.runs,
-            stage.clock,
-            back,
-            stage.dirs,
-            force=options.force,
-            sizes=partition_sizes(_log_dirs(stage, plan)),
-        )
-        recover(stage.cluster, stage.runs, stage.clock, back, prepared, say, stage.dirs)
+        prepared = prepare_again(stage, back, force=options.force, sizes=partition_sizes(_log_dirs(stage, plan)))
+        recover(back, prepared, say)
         return back.id, back.goal
 
 
@@ -318,7 +308,7 @@ def _look(stage: move_stores.Stage, plan: Plan, progress: RunProgress) -> Verifi
     began = stage.clock.now()
     try:
         with stage.hold():
-            found = verify(stage.cluster, stage.runs, stage.clock, plan, stage.dirs)
+            found = verify(stage, plan)
             if found.verdict is not Progress.IN_PROGRESS:
                 progress.step(ended=True)
             past_moves.keep_look(stage, found, began, progress.watch)

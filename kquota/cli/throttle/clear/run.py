@@ -76,11 +76,11 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
         ending = lost_brokers.without(mine, lost, ports.cluster)
         lost_brokers.warn(mine, lost)
         if options.dry_run:
-            restoration = set_and_clear.would_restore(ports.cluster, ports.runs, ending)
+            restoration = set_and_clear.would_restore(ports, ending)
         else:
             for each in ending if lost else ():
                 ports.runs.update(each)
-            restoration = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ending)
+            restoration = set_and_clear.restore(ports, ending)
         alone, unreadable = ports.alone, options.run is None and bool(ports.runs.unreadable)
         unknown = unreadable or (not ending and ports.hidden)
     notes = []
@@ -155,7 +155,7 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
             closed = Restoration()
             if not removal.pending:
-                closed = set_and_clear.restore(ports.cluster, ports.runs, ports.clock, ours)
+                closed = set_and_clear.restore(ports, ours)
             restoration = replace(removal, pending={**removal.pending, **closed.pending})
         hidden = _hidden(ports, standing)
     cleared = () if options.dry_run else cleared_of(standing.unread, dead)

@@ -70,7 +70,7 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
     """
     with move_stores.throttling(at, options.state_dir) as ports:
         _check(ports, options, broker, rate)
-        seen = set_and_clear.would_recover(ports.cluster, ports.runs, ports.clock, broker, rate)
+        seen = set_and_clear.would_recover(ports, broker, rate)
     held = HeldThrottle(run=seen.run, changes=(*seen.restoration.restored, *seen.changes), dead=seen.unlimited)
     notes = list(remaining(seen.restoration, again="Run the command without --dry-run"))
     if seen.run is not None and not seen.behind:
@@ -90,7 +90,7 @@ def _look(
     hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
         _check(ports, options, broker, rate)
-        seen = set_and_clear.recover(ports.cluster, ports.runs, ports.clock, broker, rate, going, reason=options.reason)
+        seen = set_and_clear.recover(ports, broker, rate, going, reason=options.reason)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
     if seen.behind and (seen.changes or seen.restoration.restored or sys.stderr.isatty()):

@@ -124,15 +124,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         wanted = throttle_wanted.whole_topics(
             topics, _brokers(standing, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
         )
-        what = (
-            ports.cluster,
-            ports.runs,
-            ports.clock,
-            throttle_wanted.title(wanted),
-            wanted,
-            asked.rate,
-            options.reason,
-        )
+        what = ports, throttle_wanted.title(wanted), wanted, asked.rate, options.reason
         held = set_and_clear.prepare(*what)
         if not options.force:
             _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)
@@ -230,7 +222,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
         if options.dry_run:
             held = set_and_clear.prepare_adjusted(ports.cluster, after)
         else:
-            held = set_and_clear.adjust(ports.cluster, ports.runs, ports.clock, run, after, options.reason)
+            held = set_and_clear.adjust(ports, run, after, options.reason)
         record = None if options.dry_run else ports.runs.place(run)
     return throttle_set(held, record, dry_run=options.dry_run)
 
