@@ -282,7 +282,6 @@ def _restored_rates(run: Run, chosen: Sequence[Move], alive: Collection[BrokerId
 def _handed_over(
     ports: MovePorts, run: Run, todo: Mapping[TopicPartition, Replicas], refused: Mapping[TopicPartition, str]
 ) -> Run:
-    """Record that these partitions were submitted or refused."""
     started = [str(name) for name in todo if name not in refused]
     try:
         run = record(ports, run, replace(run, handed_over=run.handed_over | todo.keys()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kquota.errors import KquotaError, Unknown, Unreachable
@@ -79,15 +80,7 @@ def start(
     `before` is the reading of `check`. Replicas that were already moving in this reading do not count as begun. Raises
     the errors of `dirs`: Refused and Busy.
     """
-    return _ask(
-        dirs,
-        clock,
-        wanted.keys(),
-        lambda reading: log_dirs.unasked(wanted, reading),
-        timeout,
-        before,
-        late="has not begun",
-    )
+    return _ask(dirs, clock, wanted.keys(), partial(log_dirs.unasked, wanted), timeout, before, late="has not begun")
 
 
 def cancel(dirs: ReplicaDirs, clock: Clock, wanted: WantedLogDirs, timeout: float = TIMEOUT) -> Started:
@@ -97,15 +90,7 @@ def cancel(dirs: ReplicaDirs, clock: Clock, wanted: WantedLogDirs, timeout: floa
     `begun` has the copies that were stopped. A copy that ends before kquota stops it is in none of the groups. Raises
     the errors of `dirs`: Refused and Busy.
     """
-    return _ask(
-        dirs,
-        clock,
-        wanted.keys(),
-        lambda reading: log_dirs.back(wanted, reading),
-        timeout,
-        None,
-        late="has not stopped",
-    )
+    return _ask(dirs, clock, wanted.keys(), partial(log_dirs.back, wanted), timeout, None, late="has not stopped")
 
 
 def would_cancel(dirs: ReplicaDirs, wanted: WantedLogDirs) -> Started:

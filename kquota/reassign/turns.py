@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,29 +15,23 @@ _PAUSE: Final = 1.0
 """Seconds between two attempts to take the lock again."""
 
 
+@dataclass(frozen=True, slots=True)
 class Turns:
-    """The lock, held in the `with` block except in its `released` blocks."""
+    """The lock, held in the `with` block except in its `released` blocks.
 
-    def __init__(
-        self,
-        hold: Callable[[], AbstractContextManager[None]],
-        clock: Clock,
-        patience: float,
-        waiting: Callable[[KquotaError], None] = lambda _: None,
-    ) -> None:
-        """`patience` is the longest wait to take the lock again, in seconds.
+    `hold` returns the context manager of the lock, and its errors are raised when the `with` block begins. `patience`
+    is the longest wait to take the lock again, in seconds. `waiting` receives the error of each failed attempt before
+    the next one.
+    """
 
-        `waiting` receives the error of each failed attempt before the next one. `hold` returns the context manager of
-        the lock. Entering the `with` block raises the errors of `hold`.
-        """
-        self._hold = hold
-        self._clock = clock
-        self._patience = patience
-        self._waiting = waiting
-        self._held = ExitStack()
+    hold: Callable[[], AbstractContextManager[None]]
+    clock: Clock
+    patience: float
+    waiting: Callable[[KquotaError], None] = lambda _: None
+    _held: ExitStack = field(init=False, default_factory=ExitStack)
 
     def __enter__(self) -> Self:
-        self._held.enter_context(self._hold())
+        self._held.enter_context(self.hold())
         return self
 
     def __exit__(
@@ -57,14 +52,14 @@ class Turns:
         with suppress(Busy, Unreachable, Unknown):
             self._held.close()
         yield
-        deadline = self._clock.monotonic() + self._patience
+        deadline = self.clock.monotonic() + self.patience
         while True:
             try:
-                self._held.enter_context(self._hold())
+                self._held.enter_context(self.hold())
             except (Busy, Unreachable, Unknown) as error:
-                if self._clock.monotonic() > deadline:
+                if self.clock.monotonic() > deadline:
                     raise
-                self._waiting(error)
-                self._clock.sleep(_PAUSE)
+                self.waiting(error)
+                self.clock.sleep(_PAUSE)
             else:
                 return

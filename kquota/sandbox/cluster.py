@@ -19,6 +19,7 @@ from kquota.sandbox import jars, places, readiness, servers
 from kquota.sandbox.jars import ReportProgress
 from kquota.sandbox.processes import Process, in_folder, named_error, stop_folder
 from kquota.sandbox.servers import HOST, SandboxBroker
+from kquota.terms import BrokerId
 
 BROKERS: Final = 3
 """The default number of brokers."""
@@ -157,8 +158,7 @@ def up(
     with places.alone(name):
         _refuse_running(name)
         where = _java_and_jars(kafka, report, tiered=tiered, metrics=metrics)
-        planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, directory, metrics=metrics)
-        planned = dataclasses.replace(planned, tiered=tiered)
+        planned = _planned(name, kafka, brokers if kafka else 0, properties or {}, tiered=tiered, metrics=metrics)
         places.remove(directory)
         ready = dataclasses.replace(planned, ready=True)
         try:
@@ -243,8 +243,9 @@ def _refuse_running(name: str) -> None:
 
 
 def _planned(
-    name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], directory: Path, *, metrics: bool
+    name: str, kafka: str | None, brokers: int, properties: Mapping[str, str], *, tiered: bool, metrics: bool
 ) -> Sandbox:
+    directory = places.directory(name)
     with_zookeeper = kafka is None or jars.release(kafka).on_zookeeper
     first, *rest = servers.free_ports(1 + (2 if metrics else 1) * brokers)
     listeners: list[int] = rest[:brokers]
@@ -256,10 +257,11 @@ def _planned(
         zookeeper_port=first if with_zookeeper else None,
         controller_port=None if with_zookeeper else first,
         brokers=tuple(
-            servers.broker_plan(n, port, directory, exporter)
+            SandboxBroker(id=BrokerId(n), port=port, directory=directory, metrics_port=exporter)
             for n, (port, exporter) in enumerate(zip(listeners, exporters, strict=True), start=1)
         ),
         properties=dict(properties),
+        tiered=tiered,
         ready=False,
     )
 
@@ -367,9 +369,7 @@ def _save(cluster: Sandbox) -> None:
 def _read(directory: Path) -> Sandbox:
     try:
         plan = json.loads((directory / _PLAN).read_text())
-        brokers = tuple(
-            servers.broker_plan(b["id"], b["port"], directory, b.get("metrics_port")) for b in plan.pop("brokers")
-        )
+        brokers = tuple(SandboxBroker(directory=directory, **broker) for broker in plan.pop("brokers"))
         return Sandbox(directory=directory, brokers=brokers, **plan)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         wrong = f"{directory / _PLAN} is not a valid sandbox file ({error}). "

@@ -18,7 +18,7 @@ from kquota.sandbox.processes import Process
 from kquota.terms import BrokerId
 
 HOST: Final = "127.0.0.1"
-RACKS: Final = 3
+_RACKS: Final = 3
 
 # Each JVM gets little memory, one collector thread and little optimization, because a small machine runs several JVMs.
 _LEAN: Final = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k"]
@@ -39,11 +39,15 @@ class SandboxBroker:
 
     id: BrokerId
     port: int
-    rack: str
     directory: Path
     """The folder of the sandbox, with the broker's data, configuration and log."""
     metrics_port: int | None = None
     """The port of the Prometheus JMX exporter, or None without an exporter."""
+
+    @property
+    def rack(self) -> str:
+        """The rack of the broker. The racks are assigned to the brokers in turn."""
+        return f"rack-{(self.id - 1) % _RACKS + 1}"
 
     @property
     def metrics(self) -> str | None:
@@ -84,17 +88,6 @@ class SandboxBroker:
     def exporter(self) -> Path:
         """The configuration file of the broker's Prometheus JMX exporter."""
         return self.directory / f"broker-{self.id}.exporter.yaml"
-
-
-def broker_plan(number: int, port: int, directory: Path, metrics_port: int | None = None) -> SandboxBroker:
-    """Return the broker with this `number`, counted from 1, which is also its id. Racks are assigned in turn."""
-    return SandboxBroker(
-        id=BrokerId(number),
-        port=port,
-        rack=f"rack-{(number - 1) % RACKS + 1}",
-        directory=directory,
-        metrics_port=metrics_port,
-    )
 
 
 def free_ports(count: int) -> list[int]:

@@ -310,13 +310,11 @@ def _enforced(ports: MovePorts, run: Run, wanted: WantedValues, others: Sequence
 
 
 def _stays_open(run: Run) -> tuple[str, StepFor, str]:
-    """Return the end of the error message for a run that stays open."""
     ending = StepFor(NextStep.END_THROTTLE, run.id)
     return f". Run {run.id} stays open. The same command continues it, and ", ending, " ends it"
 
 
 def _after_restoring(ports: MovePorts, run: Run, error: KquotaError) -> KquotaError:
-    """Restore the values of a run that could not be set completely, and return the error to raise."""
     restoration = restore_after(ports, run, error)
     if not restoration.pending:
         return Refused(error, ". kquota restored everything that it had written")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kquota.measure import total, whole_number
+from kquota.reassign.running_copies import offsets_behind
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import (
     FOLLOWER_REPLICAS,
@@ -206,6 +207,5 @@ def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowRea
         end = None if now.leader is None else second.end((name, now.leader))
         for broker in now.replicas:
             if broker != now.leader:
-                own = second.end((name, broker))
-                lags[name, broker] = None if end is None or own is None else max(0, end - own)
+                lags[name, broker] = offsets_behind(second.end((name, broker)), end)
     return lags

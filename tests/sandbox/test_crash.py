@@ -21,6 +21,7 @@ from kquota.sandbox import places, processes, readiness, servers
 from kquota.sandbox.cluster import Sandbox
 from kquota.sandbox.processes import Process
 from kquota.sandbox.servers import SandboxBroker
+from kquota.terms import BrokerId
 from tests.cli.run import kquota, started
 from tests.sandbox.watch import runs
 from tests.waiting import until
@@ -113,7 +114,8 @@ def test_errors_of_kafkas_format_tool_are_reported(name: str) -> None:
 def sleeping(tmp_path: Path) -> Iterator[list[SandboxBroker]]:
     """Brokers 4 and 5, whose processes run but never answer."""
     found = [
-        servers.broker_plan(number, port, tmp_path) for number, port in zip((4, 5), servers.free_ports(2), strict=True)
+        SandboxBroker(id=BrokerId(number), port=port, directory=tmp_path)
+        for number, port in zip((4, 5), servers.free_ports(2), strict=True)
     ]
     for broker in found:
         broker.process.start(["sh", "-c", "echo still loading; sleep 60; :", broker.process.mark])
