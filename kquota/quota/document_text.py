@@ -10,9 +10,9 @@ import json
 import math
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+from typing import Any, Final, NoReturn
 
 from kquota.errors import Invalid
 from kquota.measure import exact_rate
@@ -25,8 +25,6 @@ from kquota.settings import ignored
 from kquota.settings.resource import BROKERS, THROTTLE_KEYS, TOPICS, Resource, ResourceKind
 from kquota.terms import DEFAULT
 
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
 VERSION: Final = "1"
 _LONGEST_KEY: Final = 1000  # YAML accepts 1,024 characters before the colon; longer keys begin with `? `.
 _MOST_EQUAL: Final = 100
@@ -115,12 +113,14 @@ class _Reading:
     def _scope(self, key: Scalar) -> Scope:
         patterns: list[str] = []
         for item in self._source.sequence(key.text):
-            self._made(item, f"{key.text}: ", Scope, patterns=(item.text,))
+            with self._source.at(item, f"{key.text}: "):
+                Scope(patterns=(item.text,))
             if len(patterns) == MOST_PATTERNS:
                 why = f"has more than {MOST_PATTERNS:,} patterns. Use fewer patterns that match more names"
                 self._refuse(item, f"{key.text}: {why}")
             patterns.append(item.text)
-        return self._made(key, f"{key.text}: ", Scope, patterns=tuple(patterns))
+        with self._source.at(key, f"{key.text}: "):
+            return Scope(patterns=tuple(patterns))
 
     def _counted(self, at: Scalar) -> Scalar:
         self._entries += 1
@@ -131,7 +131,8 @@ class _Reading:
     def _named(
         self, what: str, at: Scalar, user: Name | None = None, client_id: Name | None = None, ip: Name | None = None
     ) -> Entity:
-        entity = self._made(at, "", Entity, user=user, client_id=client_id, ip=ip)
+        with self._source.at(at):
+            entity = Entity(user=user, client_id=client_id, ip=ip)
         if entity in self._limits:
             self._source.refuse_repeated(what, at, self._lines[list(self._limits).index(entity)])
         return entity
@@ -169,7 +170,9 @@ class _Reading:
         elif section.text in THROTTLE_KEYS:
             kind: ResourceKind = BROKERS if section.text == BROKERS else TOPICS
             for name in self._source.mapping(section.text):
-                self._throttle(self._made(self._counted(name), "", Resource, kind=kind, name=name.text))
+                with self._source.at(self._counted(name)):
+                    resource = Resource(kind=kind, name=name.text)
+                self._throttle(resource)
         else:
             known = ", ".join(("default-broker", *THROTTLE_KEYS))
             self._refuse(section, f"{_THROTTLES}: unknown key {section.text!r}. Valid keys here: {known}")
@@ -181,21 +184,14 @@ class _Reading:
                 known = ", ".join(THROTTLE_KEYS[resource.kind])
                 self._refuse(key, f"{resource}: unknown key {key.text!r}. Valid keys here: {known}")
             written = self._source.scalar(f"{resource}: {key.text}")
-            found[key.text] = self._made(written, f"{resource}: ", ignored.value, resource, key.text, written.text)
+            with self._source.at(written, f"{resource}: "):
+                found[key.text] = ignored.value(resource, key.text, written.text)
         self._throttles[resource] = found
 
     def _value(self, whose: str, key: str) -> float:
         written = self._source.scalar(f"{whose}: {key}")
-        return self._made(written, f"{whose}: ", value, key, written.text)
-
-    def _made(
-        self, at: Scalar, prefix: str, make: Callable[_Given, _Made], *args: _Given.args, **given: _Given.kwargs
-    ) -> _Made:
-        """Return the result of `make`. Its errors get the position, and begin with `prefix`."""
-        try:
-            return make(*args, **given)
-        except Invalid as error:
-            self._refuse(at, f"{prefix}{error}")
+        with self._source.at(written, f"{whose}: "):
+            return value(key, written.text)
 
     def _refuse(self, at: Scalar, why: str) -> NoReturn:
         self._source.refuse(at.line, at.column, why)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NoReturn
 
-from kquota.errors import Invalid
 from kquota.quota.document import Document, order
 from kquota.quota.document_text import unfit
 from kquota.quota.entity import Entity, Name
@@ -87,10 +86,8 @@ class LimitReader:
 
     def entity(self, at: YamlNode, **parts: Name) -> Entity:
         """Return the entity with these parts. Raises Invalid for parts that an Entity cannot have."""
-        try:
+        with self._source.at(at):
             return Entity(**parts)
-        except Invalid as error:
-            self.refuse(at, str(error))
 
     def add(self, at: YamlNode, entity: Entity, limits: Limits) -> None:
         """Keep the limits of an entity. Raises Invalid if the entity is listed twice."""
@@ -105,10 +102,8 @@ class LimitReader:
         text = self._source.text(at, f"{whose}: {key}")
         if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
             self.refuse(at, f"{whose}: {key}={text[:40]}: not a number. Write a number without a unit")
-        try:
+        with self._source.at(at, f"{whose}: "):
             return value(key, plain(float(text)))
-        except Invalid as error:
-            self.refuse(at, f"{whose}: {error}")
 
     def refuse(self, at: YamlNode, why: str) -> NoReturn:
         """Raise Invalid for this position."""

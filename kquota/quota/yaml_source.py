@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -106,6 +107,14 @@ class Source:
     def refuse(self, line: int, column: int, why: str) -> NoReturn:
         """Raise Invalid for this position."""
         raise Invalid(f"{self._name}:{line}:{column}: {why}")
+
+    @contextmanager
+    def at(self, place: Scalar | YamlNode, prefix: str = "") -> Iterator[None]:
+        """Add this position and `prefix` to the message of each Invalid that the block raises."""
+        try:
+            yield
+        except Invalid as error:
+            self.refuse(place.line, place.column, f"{prefix}{error}")
 
     def begin(self) -> None:
         """Go to the content of the first document. Raises Invalid if there is none."""
