@@ -157,7 +157,7 @@ class _Operator:
         plan = str(self._folder / "plan.json")
         readings = self._watched(plan)
         next(readings)
-        self._cluster.kill_broker(self._at)
+        self._cluster.broker(self._at).process.kill()
         began = time.monotonic()
         self._first(readings, "destination down")
         return self._promise("until a killed destination is named", time.monotonic() - began, 15, "s")

@@ -351,7 +351,12 @@ def _restarted(found: Sandbox, case: Case, *, after: float) -> Iterator[None]:
         yield
         return
     broker = case.restarted
-    timer = threading.Timer(after, lambda: found.restart_broker(broker))
+
+    def restart() -> None:
+        found.broker(broker).process.stop()
+        found.start_broker(broker)
+
+    timer = threading.Timer(after, restart)
     timer.start()
     yield
     timer.join()

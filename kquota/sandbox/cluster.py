@@ -86,18 +86,6 @@ class Sandbox:
         ids = ", ".join(str(broker.id) for broker in self.brokers) or "none"
         raise Invalid(f"sandbox {self.name}: unknown broker {broker_id} (brokers: {ids})")
 
-    def stop_broker(self, broker_id: int) -> None:
-        """Stop one broker with a controlled shutdown, or kill it if it has not stopped after 20 s. Raises Invalid for
-        an unknown broker.
-        """
-        self.broker(broker_id).process.stop()
-
-    def kill_broker(self, broker_id: int) -> None:
-        """Kill one broker immediately, as in a crash, and wait at most 10 s for its end. Raises Invalid for an unknown
-        broker.
-        """
-        self.broker(broker_id).process.kill()
-
     def start_broker(self, broker_id: int) -> None:
         """Start one broker on its port, unless it is running. Wait until it sees all live brokers and the controller.
 
@@ -111,11 +99,6 @@ class Sandbox:
                 readiness.unregistered(self.keeper, self.zookeeper_port, broker)
             _start_broker(self, broker, java.find())
         readiness.brokers([b for b in self.brokers if b.pid is not None], [broker])
-
-    def restart_broker(self, broker_id: int) -> None:
-        """Stop one broker with a controlled shutdown and start it again. Raises the errors of `start_broker`."""
-        self.stop_broker(broker_id)
-        self.start_broker(broker_id)
 
 
 def silent(_what: str, _share: float | None) -> None:

@@ -88,7 +88,7 @@ def test_no_replica_returns_to_a_dead_broker(desk: Desk) -> None:
     other = desk.hand.topic({0: (1, 2)}, size=LASTING)
     plan = desk.plan({(topic, 0): (2, 3), (other, 0): (1, 3)})
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
-    desk.hand.servers.stop_broker(2)
+    desk.hand.servers.broker(2).process.stop()
     try:
         until(lambda: leaderless(desk, topic), "its partition has no leader")
         before = desk.hand.lists(topic), desk.hand.lists(other)

@@ -66,7 +66,7 @@ def controllers(servers: Sandbox) -> tuple[str, str]:
 
 def killed(servers: Sandbox) -> None:
     """Kill broker 3, and wait until the other brokers see its death."""
-    servers.kill_broker(3)
+    servers.broker(3).process.kill()
     with Wire(f"{servers.broker(1).address},{servers.broker(2).address}", {}) as wire:
 
         def known() -> bool:
@@ -114,7 +114,7 @@ class TestControllers(DeadBrokerContract):
 
 
 def test_other_brokers_answer_while_metadata_still_names_a_dead_one(hand: OtherHand, servers: Sandbox) -> None:
-    servers.kill_broker(3)
+    servers.broker(3).process.kill()
     for _ in range(8):  # each command connects to a broker that it chooses at random
         ran = kquota("reassign-partitions", *at(servers), "--list")
         assert (ran.code, ran.err) == (0, "")
@@ -221,7 +221,7 @@ def test_without_a_controller_commands_end_soon(hand: OtherHand, servers: Sandbo
     held = kquota("throttle", "set", *at(servers), *state, "--throttle", "5MB/s", "--broker", "2,3")
     assert held.code == 0, held.err
     killed(servers)
-    servers.kill_broker(1)
+    servers.broker(1).process.kill()
     alone = ("--bootstrap-server", servers.broker(2).address)
     changed = ("--alter", "--broker", "3", "--delete-config", LEADER_RATE)
     code, lines = _timed("configs", *controllers(servers), *changed)

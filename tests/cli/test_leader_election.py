@@ -105,11 +105,11 @@ def test_an_unclean_election_gives_a_partition_a_leader_again(desk: Desk) -> Non
     servers = desk.hand.servers
     name = TopicPartition(desk.hand.topic({0: (2, 3)}), 0)
     unclean = ("--election-type", "unclean", "--topic", name.topic, "--partition", "0")
-    servers.kill_broker(3)
+    servers.broker(3).process.kill()
     try:
         until(lambda: in_sync(desk, name.topic) == [2], "broker 3 is out of sync")
         desk.hand.fill(name.topic, [0], 10_000)
-        servers.kill_broker(2)
+        servers.broker(2).process.kill()
         desk.hand.start_broker(3)
         until(lambda: leaders(desk, name.topic) == [None], "the partition has no leader")
         preferred = kquota_on(desk)("--election-type", "preferred", *unclean[2:])

@@ -185,7 +185,7 @@ def test_a_killed_kquota_leaves_the_throttle_of_the_last_lost_replica(desk: Desk
     until(lambda: in_force() == {SLOW}, "the move begins with the lowest throttle")
     # High enough that it can fall twice, because a broker that shuts down may also be slow.
     until(risen, "the throttle rises", 240)
-    desk.hand.servers.stop_broker(2)
+    desk.hand.servers.broker(2).process.stop()
     try:
         until(stopped, "the throttle falls because of the lost replica", 180)
         process.kill()

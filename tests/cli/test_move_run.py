@@ -180,7 +180,7 @@ def test_waves_wait_while_a_partition_outside_the_plan_is_unhealthy(desk: Desk) 
     process = started(*words(desk, plan, "--throttle", SLOW, "--force", "--batch", "1"))
     heard = Heard(process)
     until(lambda: len(running(desk, topic)) == 1, "the first wave is under way")
-    desk.hand.servers.kill_broker(2)
+    desk.hand.servers.broker(2).process.kill()
     try:
         until(lambda: heard.count("no further wave starts: ") == 1, "kquota has seen the out-of-sync replica")
         assert heard.count(f"({other}-0)") == 1
@@ -269,7 +269,7 @@ def test_trouble_outside_the_plan_undoes_the_move(desk: Desk) -> None:
     plan = desk.plan({(topic, 0): (3,), (topic, 1): (3,)})
     process = started(*words(desk, plan, "--throttle", SLOW, "--force", "--batch", "1", "--abort-on-trouble"))
     until(lambda: bool(running(desk, topic)), "the first wave is under way")
-    desk.hand.servers.kill_broker(2)
+    desk.hand.servers.broker(2).process.kill()
     try:
         out, err = process.communicate(timeout=120)
     finally:
@@ -288,7 +288,7 @@ def test_trouble_outside_the_plan_refuses_the_move(desk: Desk) -> None:
     other = desk.hand.topic({0: (1, 2)})
     topic = desk.hand.topic({0: (1,)})
     plan = desk.plan({(topic, 0): (3,)})
-    desk.hand.servers.kill_broker(2)
+    desk.hand.servers.broker(2).process.kill()
     try:
 
         def refused(*options: str) -> bool:

@@ -106,7 +106,7 @@ def operator(servers: Sandbox, tmp_path: Path) -> Iterator[Operator]:
 def test_a_partition_without_a_leader(operator: Operator) -> None:
     name = TopicPartition(operator.hand.topic({0: (2,)}, size=LARGE), 0)
     plan = operator.execute({name: (3,)}, *SLOW)
-    operator.servers.kill_broker(2)
+    operator.servers.broker(2).process.kill()
     try:
         finding = operator.found(plan, "no leader")
     finally:
@@ -130,7 +130,7 @@ def test_a_healthy_replica_caught_by_the_throttle(operator: Operator) -> None:
     for key, value in ((LEADER_REPLICAS, "1:1,1:2"), (FOLLOWER_REPLICAS, "1:1,1:2")):
         operator.hand.write(Setting.of_topic(topic, key), value)
     plan = operator.execute({TopicPartition(topic, 0): (1, 3)}, *SLOW)
-    operator.servers.kill_broker(2)
+    operator.servers.broker(2).process.kill()
     try:
         until(lambda: in_sync(operator, TopicPartition(topic, 1)) == (1,), "broker 2 is out of sync")
         operator.hand.fill(topic, [1], LARGE)

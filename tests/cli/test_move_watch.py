@@ -117,7 +117,7 @@ def test_time_left_then_a_starved_copy_then_a_stopped_destination(
         assert has("starved")(found[-1][1])
         assert len(found) <= 15  # half a minute
 
-        servers.kill_broker(2)
+        servers.broker(2).process.kill()
         found = operator.watch(back, has("destination down"), 120)
         assert has("destination down")(found[-1][1])
         servers.start_broker(2)

@@ -199,7 +199,7 @@ def test_invalid_throttles_are_refused_before_any_write(desk: Desk) -> None:
 def test_a_returning_broker_is_throttled_until_it_is_in_sync(desk: Desk) -> None:
     topic = desk.hand.topic({0: (1, 3), 1: (2, 1)}, size=10_000)
     asked = ("--recovering", "3", "--throttle", "50kB/s")
-    desk.hand.servers.stop_broker(3)
+    desk.hand.servers.broker(3).process.stop()
     try:
         desk.hand.fill(topic, [0], 40_000_000)
         code, away = desk.told("set", *asked, "--once")
@@ -253,7 +253,7 @@ def test_a_broker_that_never_returns_can_be_released(desk: Desk) -> None:
     for alive in (desk.throttle("clear", "--gone", "3"), kquota(*move, "--gone", "2,3")):
         assert (alive.code, alive.out) == (1, "")
         assert "is alive, so its throttle can be restored. Nothing was written" in alive.err
-    desk.hand.servers.stop_broker(3)
+    desk.hand.servers.broker(3).process.stop()
     try:
         until(lambda: kquota(*move).code == 8, "the move waits for its rate")
         assert desk.throttle("clear").code == 8

@@ -72,7 +72,7 @@ def test_killed_servers_are_reported_and_the_others_stopped(name: str) -> None:
     cluster = sandbox.up(name=name, kafka="2.8.2", brokers=1)
     pids = [process.pid for process in cluster.processes]
     assert all(map(runs, pids))
-    cluster.kill_broker(1)
+    cluster.broker(1).process.kill()
     status = kquota("sandbox", "status", name)
     assert status.code == 1
     assert "not running" in status.out
@@ -216,7 +216,7 @@ def test_without_free_ports_no_folder_is_created(name: str, monkeypatch: pytest.
 
 def test_a_killed_broker_restarts_on_its_port(cluster: Sandbox) -> None:
     before = cluster.broker(3).pid
-    cluster.kill_broker(3)
+    cluster.broker(3).process.kill()
     assert not cluster.running
     cluster.start_broker(3)
     assert cluster.running

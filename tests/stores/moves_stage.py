@@ -107,7 +107,7 @@ class OtherHand:
 
     def restart_broker(self, broker: int) -> None:
         """Restart the broker like the sandbox, and wait until this client sees it."""
-        self.servers.stop_broker(broker)
+        self.servers.broker(broker).process.stop()
         self.start_broker(broker)
 
     def topic(self, replicas: Mapping[int, Iterable[int]], size: int = 100_000, name: str | None = None) -> str:

@@ -50,7 +50,7 @@ def in_sync(wire: Wire, name: str) -> int:
 
 def test_a_dead_leader_delays_the_append(kafka_431: Sandbox) -> None:
     with led_by_another(kafka_431) as (_, log, leader):
-        kafka_431.kill_broker(leader)
+        kafka_431.broker(leader).process.kill()
         try:
             log.append([("a", b"2")])
             log.append([("a", b"3")])
