@@ -24,7 +24,7 @@ from kquota.placement.lower_bound import Least
 from kquota.placement.planned import Left
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.sizes.replica import LogDir
+from kquota.sizes.replica import LogDir, partition_sizes
 from kquota.terms import BrokerId, TopicPartition
 
 _MOST_ROUNDS: Final = 10
@@ -192,19 +192,14 @@ class _Copying:
     left: int
 
 
-def _under_way(dirs: Iterable[LogDir]) -> dict[TopicPartition, _Copying]:
-    dirs = list(dirs)
-    futures = {replica.partition: (d.path, replica.size) for d in dirs for replica in d.replicas if replica.future}
-    sizes = {
-        replica.partition: replica.size
-        for log_dir in dirs
-        for replica in (log_dir.replicas if futures else ())
-        if not replica.future and replica.partition in futures
-    }
+def _under_way(dirs: Sequence[LogDir]) -> dict[TopicPartition, _Copying]:
+    sizes = partition_sizes(dirs)
     found = {}
-    for name, (path, copied) in futures.items():
-        size = max(copied, sizes.get(name, 0))
-        found[name] = _Copying(destination=path, size=size, left=size - copied)
+    for log_dir in dirs:
+        for replica in log_dir.replicas:
+            if replica.future:
+                size = max(replica.size, sizes.get(replica.partition, 0))
+                found[replica.partition] = _Copying(destination=log_dir.path, size=size, left=size - replica.size)
     return found
 
 
