@@ -86,18 +86,15 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
     return ()  # Kafka hides no topic: the missing ones were created or deleted after `standing` was read
 
 
-def sample(ports: Ports, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow | None:
-    """Return the throughput of listed replicas from two readings, or None over ZooKeeper. Waits `seconds` between the
-    readings.
+def sample(log_dirs: LogDirs, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow:
+    """Return the throughput of listed replicas from two readings, with a wait of `seconds` between them.
 
     Raises Unreachable if a live broker does not answer, and Refused if a broker answers with an error.
     """
     topics = sorted({setting.name for setting in standing.lists})
-    if ports.log_dirs is None:
-        return None
-    first = _reading(ports.log_dirs, topics, clock)
+    first = _reading(log_dirs, topics, clock)
     clock.sleep(seconds)
-    return measured(standing, first, _reading(ports.log_dirs, topics, clock))
+    return measured(standing, first, _reading(log_dirs, topics, clock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +135,6 @@ def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:
 
 def _reading(log_dirs: LogDirs, topics: Sequence[str], clock: Clock) -> FlowReading:
     """Return one reading of the logs of these topics. Its time is the moment at which all brokers have answered."""
-    if not topics:
-        return FlowReading(at=clock.monotonic(), logs={})
     detailed = log_dirs.detailed(log_dirs.describe(log_dirs.brokers(), topics))
     return reading(clock.monotonic(), detailed)
 

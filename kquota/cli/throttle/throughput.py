@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kquota.cli import clock
 from kquota.cli.contract import say, without_retry, worded
 from kquota.cli.suggestion import suggested
 from kquota.errors import KquotaError, Refused, Unreachable
@@ -34,7 +33,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
         return None
     say(f"measuring throughput for {seconds:g} s ...")
     try:
-        return actions.sample(ports, standing, seconds, clock.SystemClock())
+        return actions.sample(ports.log_dirs, standing, seconds, ports.clock)
     except (Refused, Unreachable) as error:
         say(f"warning: throughput is unknown: {worded(error)}")
         return None
