@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from kafka.protocol.admin.topics import ElectLeadersRequest
@@ -16,6 +15,7 @@ from kquota.mutation.topic import Partition
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.topics import failure, partition_state
+from kquota.stores.admin.wire_format import numbers_by_topic
 from kquota.terms import MAYBE_WRITTEN, TopicPartition
 
 _UNMENTIONED = Failure(code=-1, reason="the broker's answer does not mention the partition. Check its leader")
@@ -41,14 +41,11 @@ class WireElections:
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
     ) -> Mapping[TopicPartition, Failure | None]:
-        numbers: defaultdict[str, list[int]] = defaultdict(list)
-        for name in partitions:
-            numbers[name.topic].append(name.partition)
         request = ElectLeadersRequest(
             election_type=kind.value,
             topic_partitions=[
-                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=sorted(those))
-                for topic, those in sorted(numbers.items())
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+                for topic, numbers in numbers_by_topic(sorted(partitions)).items()
             ],
             timeout_ms=int(seconds * 1_000),
         )

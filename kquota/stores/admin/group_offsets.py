@@ -15,6 +15,7 @@ from kquota.pace.lag import GroupOffsets, OffsetsReading
 from kquota.stores.admin.connection import HUNG_SECONDS, Wire
 from kquota.stores.admin.offsets import CONSUMER, LATEST, ListOffsetsRequest, by_partition
 from kquota.stores.admin.partition_states import PartitionStatesRequest, topic_states
+from kquota.stores.admin.wire_format import numbers_by_topic
 from kquota.terms import BrokerId, TopicPartition
 
 MOST_GROUPS: Final = 200
@@ -137,13 +138,13 @@ class WireGroups:
             states = self._wire.partition_states(PartitionStatesRequest(sorted(missing), self._topics))
             new = (one for topic in states.topics for one in topic.partitions.items())
             self._leaders = {**self._leaders, **{name: now.leader for name, now in new if now.leader is not None}}
-        asked: defaultdict[BrokerId, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        asked: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(partitions):
             leader = self._leaders.get(name)
             if leader is not None and leader not in self._silent:
-                asked[leader][name.topic].append(name.partition)
+                asked[leader].append(name)
         requests = {
-            broker: ListOffsetsRequest.of(those, LATEST, CONSUMER, committed=True)
+            broker: ListOffsetsRequest.of(numbers_by_topic(those), LATEST, CONSUMER, committed=True)
             for broker, those in sorted(asked.items())
         }
         ends: dict[TopicPartition, int] = {}

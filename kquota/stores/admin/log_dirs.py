@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
 from kquota.errors import KquotaError
+from kquota.reassign.moves import PartitionReplicas
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.offsets import (
@@ -24,7 +24,9 @@ from kquota.stores.admin.offsets import (
     Offsets,
     by_partition,
 )
+from kquota.stores.admin.partition_states import PartitionStatesRequest, topic_states
 from kquota.stores.admin.replica_dirs import must_have_answered
+from kquota.stores.admin.wire_format import numbers_by_topic
 from kquota.terms import BrokerId, TopicPartition
 
 _AT_ONCE: Final = 16
@@ -49,7 +51,8 @@ class WireLogDirs:
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """Request all topics and filter the answers, because a request for one topic must list its partitions."""
         wanted: list[Any] | None = None if topics is None or topics else []
-        racks, names = self.brokers(), _Names()
+        racks = self.brokers()
+        names: dict[TopicPartition, TopicPartition] = {}
         found = []
         for some in _together(brokers):
             answers = self._answers(dict.fromkeys(some, DescribeLogDirsRequest(topics=wanted)))
@@ -90,18 +93,15 @@ class WireLogDirs:
     def _states(self, topics: Collection[str]) -> _States:
         if not topics:
             return {}
-        return {
-            topic.name: {
-                state.partition_index: _State(BrokerId(state.leader_id), state.isr_nodes)
-                for state in topic.partitions or ()
-            }
-            for topic in self._wire.metadata(sorted(topics)).topics
-        }
+        answer = self._wire.partition_states(PartitionStatesRequest(sorted(topics), topic_states()))
+        return {name: state for topic in answer.topics for name, state in topic.partitions.items()}
 
-    def _list_offsets(
-        self, held: Mapping[BrokerId, Mapping[str, Sequence[int]]], timestamp: int, replica_id: int
-    ) -> dict[BrokerId, Offsets]:
-        asked = {broker: ListOffsetsRequest.of(those, timestamp, replica_id) for broker, those in held.items() if those}
+    def _list_offsets(self, held: _ByBroker, timestamp: int, replica_id: int) -> dict[BrokerId, Offsets]:
+        asked = {
+            broker: ListOffsetsRequest.of(numbers_by_topic(those), timestamp, replica_id)
+            for broker, those in held.items()
+            if those
+        }
         found: dict[BrokerId, Offsets] = {broker: {} for broker in held}
         return found | {broker: answer.offsets for broker, answer in self._answers(asked).items()}
 
@@ -113,50 +113,25 @@ class WireLogDirs:
         return answers
 
 
-class _State(NamedTuple):
-    """The leader of a partition (-1 if it has none), and the brokers of its in-sync replicas."""
-
-    leader: BrokerId
-    in_sync: Sequence[int]
+_States: TypeAlias = Mapping[TopicPartition, PartitionReplicas]
+_ByBroker: TypeAlias = Mapping[BrokerId, Sequence[TopicPartition]]
 
 
-_States: TypeAlias = Mapping[str, Mapping[int, _State]]
-
-
-def _by_broker(
-    log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]
-) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    """Return the partitions of wanted replicas, by broker and topic. Brokers without a wanted replica are included."""
-    found: dict[BrokerId, defaultdict[str, list[int]]] = {}
+def _by_broker(log_dirs: Iterable[LogDir], wanted: Callable[[Replica], bool]) -> _ByBroker:
+    """Return the partitions of wanted replicas. Brokers without a wanted replica are included."""
+    found: dict[BrokerId, list[TopicPartition]] = {}
     for log_dir in log_dirs:
-        of_broker = found.setdefault(log_dir.broker, defaultdict(list))
-        for replica in log_dir.replicas:
-            if wanted(replica):
-                of_broker[replica.partition.topic].append(replica.partition.partition)
+        of_broker = found.setdefault(log_dir.broker, [])
+        of_broker += [replica.partition for replica in log_dir.replicas if wanted(replica)]
     return found
 
 
-def _led(brokers: Collection[BrokerId], states: _States) -> Mapping[BrokerId, Mapping[str, Sequence[int]]]:
-    found: dict[BrokerId, defaultdict[str, list[int]]] = {broker: defaultdict(list) for broker in brokers}
-    for topic, of_topic in states.items():
-        for number, state in of_topic.items():
-            if (of_broker := found.get(state.leader)) is not None:
-                of_broker[topic].append(number)
+def _led(brokers: Collection[BrokerId], states: _States) -> _ByBroker:
+    found: dict[BrokerId, list[TopicPartition]] = {broker: [] for broker in brokers}
+    for name, state in states.items():
+        if state.leader in found:
+            found[state.leader].append(name)
     return found
-
-
-class _Names(defaultdict[str, dict[int, TopicPartition]]):
-    """One object for each partition, shared by its replicas on all brokers. Sharing saves two thirds of the memory."""
-
-    def __init__(self) -> None:
-        super().__init__(dict)
-
-    def of(self, topic: str, number: int) -> TopicPartition:
-        of_topic = self[topic]
-        found = of_topic.get(number)
-        if found is None:
-            found = of_topic[number] = TopicPartition(topic, number)
-        return found
 
 
 _order: Final = attrgetter("partition_index", "is_future_key")
@@ -171,15 +146,21 @@ def _together(brokers: Collection[BrokerId]) -> Iterator[Sequence[BrokerId]]:
         yield each[first : first + _AT_ONCE]
 
 
-def _log_dir(broker: BrokerId, rack: str | None, result: Any, topics: Collection[str] | None, names: _Names) -> LogDir:
+def _log_dir(
+    broker: BrokerId,
+    rack: str | None,
+    result: Any,
+    topics: Collection[str] | None,
+    names: dict[TopicPartition, TopicPartition],
+) -> LogDir:
+    """All replicas of a partition share its object in `names`, which saves two thirds of the memory."""
     replicas = tuple(
         # Pass positional arguments, because keyword arguments take twice as long.
-        Replica(
-            names.of(topic.name, state.partition_index), state.partition_size, state.offset_lag, state.is_future_key
-        )
+        Replica(names.setdefault(name, name), state.partition_size, state.offset_lag, state.is_future_key)
         for topic in sorted(result.topics, key=lambda topic: topic.name)
         if topics is None or topic.name in topics
         for state in sorted(topic.partitions, key=_order)
+        for name in (TopicPartition(topic.name, state.partition_index),)
     )
     return LogDir(
         broker=broker,
@@ -202,20 +183,14 @@ def _with_details(
 ) -> tuple[Replica, ...]:
     broker = log_dir.broker
     found: list[Replica] = []
-    topic = None
-    for replica in log_dir.replicas:  # the replicas are sorted by topic
-        name, future = replica.partition, replica.future
-        number = name.partition
-        if name.topic != topic:
-            topic = name.topic
-            of_topic, first = states.get(topic, {}), starts.get(topic, {})
-            local, last = local_starts.get(topic, {}), ends.get(topic, {})
-        state = of_topic.get(number)
-        if future or state is None:
+    for replica in log_dir.replicas:
+        name, state = replica.partition, states.get(replica.partition)
+        if replica.future or state is None:
             found.append(replica)
             continue
+        offsets = (known.get(name.topic, {}).get(name.partition) for known in (ends, starts, local_starts))
+        end, start, local_start = offsets
+        flags = state.leader == broker, broker in state.isr
         # Pass positional arguments, because `_replace` takes four times as long.
-        start, local_start, end = first.get(number), local.get(number), last.get(number)
-        flags = state.leader == broker, broker in state.in_sync
-        found.append(Replica(name, replica.size, replica.offset_lag, future, end, start, local_start, *flags))
+        found.append(Replica(name, replica.size, replica.offset_lag, False, end, start, local_start, *flags))
     return tuple(found)

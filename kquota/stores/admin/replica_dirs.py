@@ -12,6 +12,7 @@ from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, Place
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.requests import CLUSTER_DENIED, FORBIDDEN
+from kquota.stores.admin.wire_format import numbers_by_topic
 from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
 _ABSENT: Final = (3, 9)
@@ -79,16 +80,9 @@ def _by_broker(replicas: Collection[ReplicaId]) -> dict[BrokerId, list[TopicPart
     return dict(found)
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for name in partitions:
-        found[name.topic].append(name.partition)
-    return dict(found)
-
-
 def _describe(partitions: Collection[TopicPartition]) -> Any:
     topic_data = DescribeLogDirsRequest.DescribableLogDirTopic
-    topics = [topic_data(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions).items()]
+    topics = [topic_data(topic=topic, partitions=numbers) for topic, numbers in numbers_by_topic(partitions).items()]
     return DescribeLogDirsRequest(topics=topics)
 
 
@@ -101,7 +95,9 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
         dirs=[
             _Dir(
                 path=path,
-                topics=[topic_data(name=topic, partitions=numbers) for topic, numbers in _by_topic(those).items()],
+                topics=[
+                    topic_data(name=topic, partitions=numbers) for topic, numbers in numbers_by_topic(those).items()
+                ],
             )
             for path, those in into.items()
         ]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from uuid import UUID
 
 from kafka.protocol.api_header import RequestHeader
 
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 
 _Topic = TypeVar("_Topic")
 
@@ -279,6 +280,14 @@ _shared_ids: Final = functools.lru_cache(maxsize=16_384)(_ids)
 """`_ids` with a cache. Partitions with the same list of brokers share one tuple, which saves half of their memory."""
 _MOST_REPLICAS: Final = 16
 """The largest number of broker ids in a shared array. The limit keeps the memory of the cache small."""
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the numbers of the partitions of each topic, in the given order."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for name in partitions:
+        found[name.topic].append(name.partition)
+    return dict(found)
 
 
 def printed_id(topic_id: UUID | None) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from kquota.reassign.moves import PartitionReplicas
 from kquota.sizes.replica import LogDir, Replica
 from kquota.stores.admin.log_dirs import WireLogDirs
 from kquota.stores.admin.offsets import OffsetsAnswer
@@ -37,9 +38,9 @@ class OneBroker:
     def oldest(self) -> tuple[int, int]:
         return self._release
 
-    def metadata(self, topics: list[str]) -> Any:
-        state = SimpleNamespace(partition_index=0, leader_id=1, isr_nodes=[1], replica_nodes=[1], offline_replicas=[])
-        return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[state])])
+    def partition_states(self, request: Any) -> Any:
+        state = PartitionReplicas(replicas=(ONE,), leader=ONE, isr=(ONE,))
+        return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions={T0: state})])
 
     def ask_each(self, requests: Mapping[BrokerId, Any]) -> dict[BrokerId, Any]:
         found = {}
