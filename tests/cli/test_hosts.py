@@ -373,7 +373,7 @@ def forge(team: Team, setting: Setting) -> list[str]:
     """Writes records that kquota never writes, and returns the names under which kquota must report them."""
     fields = run_fields.written(replace(RUN, taken={setting: Taken(setting=setting, prior="1", ours=())}))
     good = run_fields.written(RUN)
-    stamp = run_fields.stamp_written(Stamp(version=1, by=None, at=RUN.begun))
+    stamp = run_fields.STAMP.written(Stamp(version=1, by=None, at=RUN.begun))
     with Wire(team.hand.servers.bootstrap, {}) as wire:
         sheets = {
             RUN.id: {"format": 2, "cluster": wire.cluster_id, **stamp, "run": fields},

@@ -43,7 +43,7 @@ _REQUEST_SECONDS: Final = 5.0
 _LEAST_SECONDS: Final = 0.5
 _MUTED_SECONDS: Final = 60.0
 
-_Answer = TypeVar("_Answer", int, "Fetched")
+_Answer = TypeVar("_Answer")
 
 
 class Deadline:
@@ -187,50 +187,45 @@ class PartitionLog:
             offset=found.base_offset,
         )
 
-    def _asked(self, ask: Callable[[BrokerId], _Answer | str], deadline: Deadline) -> _Answer:
-        """Return the answer of the current leader. `ask` returns an answer, or the reason to ask again."""
+    def _asked(self, ask: Callable[[BrokerId], _Answer], deadline: Deadline) -> _Answer:
+        """Return the answer of the current leader. `ask` raises Unreachable with the reason to ask again."""
         while True:
             reason = _NO_LEADER
             if self._leader is not None:
                 try:
-                    found = ask(self._leader)
+                    return ask(self._leader)
                 except Unreachable as error:
                     reason = str(error)
-                else:
-                    if not isinstance(found, str):
-                        return found
-                    reason = found
             self._look_again(reason, deadline)
 
-    def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int | str:
-        """Return the first offset in the log, or the reason to ask again."""
+    def _first_offset(self, broker: BrokerId, deadline: Deadline) -> int:
         offset = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
         topic = ListOffsetsRequest.ListOffsetsTopic(name=self.name, partitions=[offset])
         wanted = ListOffsetsRequest(replica_id=CONSUMER, topics=[topic])
         answer = self._wire.ask(wanted, broker, deadline.request(broker))
         (found,) = (one for topic in answer.topics for one in topic.partitions)
-        return self._passing(found.error_code) if found.error_code else int(found.offset)
+        self._check(found.error_code)
+        return int(found.offset)
 
-    def _fetched(self, broker: BrokerId, offset: int, deadline: Deadline) -> Fetched | str:
-        """Return the fetched records, or the reason to ask again."""
+    def _fetched(self, broker: BrokerId, offset: int, deadline: Deadline) -> Fetched:
         answer = self._wire.ask(self._fetch_request(offset), broker, deadline.request(broker))
-        if answer.error_code:
-            return self._passing(answer.error_code)
+        self._check(answer.error_code)
         found = next((one for topic in answer.responses for one in topic.partitions), None)
         if found is None:
             # A throttled fetch returns no partitions. A broker with Kafka's default windows never sends a batch that is
             # larger than the quota allows in 10 s, so another attempt may not help.
             too_low = "the client's consumer_byte_rate or request_percentage is too low"
-            return f"broker {broker} throttles this client, because {too_low}"
+            raise Unreachable(f"broker {broker} throttles this client, because {too_low}")
         if found.error_code == _OUT_OF_RANGE:
             start = self._asked(lambda leader: self._first_offset(leader, deadline), deadline)
-            return self._words(_OUT_OF_RANGE) if start == offset else self._fetched(broker, start, deadline)
-        if found.error_code:
-            return self._passing(found.error_code)
+            if start == offset:
+                raise Unreachable(self._words(_OUT_OF_RANGE))
+            return self._fetched(broker, start, deadline)
+        self._check(found.error_code)
         if answer.API_VERSION < _BY_ID:
             self._look(broker, deadline)
             if self._leader is None:
-                return _NO_LEADER
+                raise Unreachable(_NO_LEADER)
         data = bytes(found.records or b"")
         return Fetched(offset=offset, start=found.log_start_offset, end=found.high_watermark, data=data)
 
@@ -290,11 +285,11 @@ class PartitionLog:
             raise Refused(again, NextStep.SHARE_RECORD, " on each host adds its open runs")
         self._leader = leader(found)
 
-    def _passing(self, code: int) -> str:
-        """Return the reason to ask again. If another attempt cannot help, raises the error that `refusal` returns."""
-        if code not in _PASSING:
-            raise refusal(code, self._words(code))
-        return self._words(code)
+    def _check(self, code: int) -> None:
+        """Raise Unreachable for an error after which another attempt can help, and `refusal` for any other error."""
+        if code:
+            words = self._words(code)
+            raise Unreachable(words) if code in _PASSING else refusal(code, words)
 
     def _words(self, code: int, message: str | None = None) -> str:
         return f"{self._prefix}the broker answered {kafka_error(code, message)}"

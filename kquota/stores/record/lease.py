@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -38,10 +38,6 @@ class Lock:
     def mark(self) -> str:
         """The text that an observer compares. It changes with every beat."""
         return f"{self.term}:{self.beat}:{self.released}"
-
-    def beaten(self) -> Lock:
-        """Return the same lock with the next beat."""
-        return replace(self, beat=self.beat + 1)
 
     def written(self, cluster_id: str) -> bytes:
         """Return the lock as JSON, for the record of this cluster."""

@@ -187,7 +187,7 @@ def joined(
             # The record can omit the plans and values of an ended run. The journal still has them.
             runs[run_id] = replace(there, **{name: getattr(kept.run, name) for name in NOTHING})
         if there.finished is not None or version >= known:
-            twice = version == known and _of_another(sent, there) and not _noted(kept.run, there, identity)
+            twice = version == known and _of_another(sent, there)
             if version < known or twice or (sent and version > max(sent) and known > max(sent)):
                 lost.append(run_id)
         elif sent and (version > max(sent) or _of_another(sent, there)):
@@ -203,14 +203,6 @@ def _of_another(sent: Mapping[int, Owner | None], there: Run) -> bool:
     same number.
     """
     return there.stamp is not None and sent.get(there.stamp.version, there.stamp.by) != there.stamp.by
-
-
-def _noted(here: Run, there: Run, identity: str | None) -> bool:
-    """Return True if the last line of the journal only repeats that the run has ended in the record. Earlier builds of
-    kquota stamped such a line as if this host had sent it.
-    """
-    stamped = here.stamp is not None and here.stamp.record == identity
-    return stamped and there.finished is not None and here.finished == there.finished
 
 
 def ordered(runs: Iterable[Run]) -> tuple[Run, ...]:

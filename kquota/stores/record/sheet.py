@@ -83,7 +83,7 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
         fields[name] = {"part": digest}
         if not known(digest):
             parts[digest] = gzip.compress(text, compresslevel=6, mtime=0)
-    document = {"format": FORMAT, "cluster": cluster_id, **run_fields.stamp_written(run.stamp), "run": fields}
+    document = {"format": FORMAT, "cluster": cluster_id, **run_fields.STAMP.written(run.stamp), "run": fields}
     return Encoded(sheet=json.dumps(document, separators=(",", ":")).encode(), parts=parts)
 
 
@@ -109,7 +109,7 @@ def decode(
             fields |= NOTHING
         else:
             fields |= _joined(parts, part)
-        run = run_fields.run_of([fields], run_fields.stamp_of(document))
+        run = run_fields.run_of([fields], run_fields.STAMP.of(document))
     except run_fields.NOT_A_RUN as error:
         raise Unreadable(f"{type(error).__name__}: {error!s:.200}") from error
     if run.id != run_id:

@@ -259,7 +259,7 @@ class TopicRecord:
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)
-        beaten, sent = self._mine.beaten(), self._clock.seconds()
+        beaten, sent = replace(self._mine, beat=self._mine.beat + 1), self._clock.seconds()
         self._read_at = float("-inf")
         try:
             self._log.append([*entries, (LOCK, beaten.written(self._cluster_id))])

@@ -61,12 +61,12 @@ def lines(data: bytes, where: str) -> tuple[list[dict[str, Any]], int]:
 
 def first(run: Run, stamp: Stamp) -> dict[str, Any]:
     """Return the document for the first line of a run's journal on this host."""
-    return {"version": VERSION, **run_fields.stamp_written(stamp), **run_fields.written(run)}
+    return {"version": VERSION, **run_fields.STAMP.written(stamp), **run_fields.written(run)}
 
 
 def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
     """Return the document of the line that records the change from `before` to `after` (of the same run)."""
-    return {**run_fields.stamp_written(stamp), **run_fields.changed(before, after)}
+    return {**run_fields.STAMP.written(stamp), **run_fields.changed(before, after)}
 
 
 def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
@@ -81,7 +81,7 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
                 f"{where}: the journal has version {version!s:.40}, and this kquota reads {VERSION}. "
                 "Use the version of kquota that wrote it"
             )
-        stamps = [run_fields.stamp_of(document) for document in documents]
+        stamps = run_fields.STAMP.all_of(documents)
         return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
     except UnknownKeys as error:
         raise Refused(f"{where}: {error}") from error

@@ -109,18 +109,6 @@ def run_of(documents: Sequence[Json], stamp: Stamp) -> Run:
     return replace(run, handed_over=handed_over.latest(documents, run))
 
 
-def stamp_written(stamp: Stamp) -> dict[str, Any]:
-    """Return a stamp as JSON values."""
-    return _STAMP.written(stamp)
-
-
-def stamp_of(document: Json) -> Stamp:
-    """Return the stamp in a document of a journal or of the shared record. Raises ValueError, KeyError or TypeError for
-    an invalid stamp.
-    """
-    return _STAMP.of(document)
-
-
 def _version(version: Any) -> int:
     if type(version) is not int or not 0 < version < _HIGHEST_VERSION:
         raise ValueError(f"{str(version)[:40]!r} is not the version of a run")
@@ -212,13 +200,14 @@ def _course_of(document: Any) -> Course:
 
 _OWNER: Final = Fields(Owner, user=values.TEXT, host=values.TEXT, pid=values.NUMBER, since=values.MOMENT)
 _OPTIONAL_OWNER: Final = values.optional(Codec(_OWNER.written, _OWNER.of))
-_STAMP: Final = Fields(
+STAMP: Final = Fields(
     Stamp,
     version=Codec(values.same, _version, "v"),
     by=_OPTIONAL_OWNER,
     at=values.OPTIONAL_MOMENT,
     record=values.OPTIONAL_TEXT,
 )
+"""The codec of the stamp in a line of a journal, or in a sheet of the shared record."""
 _LIMITS: Final = Fields(MoveLimits, **{field.name: values.RATE for field in fields(MoveLimits)})
 _BROKERS: Final = Fields(
     BrokerCourse,

@@ -30,14 +30,6 @@ def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kep
     return Kept(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
 
 
-def learned(version: int, record: str | None) -> Kept:
-    """A journal whose last line has the end of another host: as earlier builds of kquota wrote it (with a record), or
-    after this host wrote the same version alone.
-    """
-    before = kept(version, (HERE, 1, version), ended=True)
-    return replace(before, run=replace(before.run, stamp=Stamp(version=version, by=MINE, record=record)))
-
-
 # The journal, the full record, and the result: the source that counts (None: the run does not exist any more),
 # whether this host has to update the record, and whether it loses what only it has written.
 CASES = {
@@ -51,9 +43,8 @@ CASES = {
     "the same": (kept(3, (HERE, 1, 3)), at(3, MINE), "shared", False, False),
     "another host continued": (kept(3, (HERE, 1, 3)), at(7), "shared", False, False),
     "another host ended it": (kept(3, (HERE, 1, 3)), at(5, ended=True), "shared", False, False),
-    "another host ended it, as an earlier kquota noted": (learned(5, HERE), at(5, ended=True), "shared", False, False),
     "another host ended it after a version of this host alone": (
-        learned(5, None),
+        kept(5, (HERE, 1, 5), ended=True),
         at(5, ended=True),
         "shared",
         False,
