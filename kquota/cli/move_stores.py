@@ -167,7 +167,7 @@ def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holdi
 
 def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
     from kquota.stores.record import choose
-    from kquota.stores.record.memory import RecordMemory
+    from kquota.stores.record.memory import remember
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.record.topic import TopicRecord
     from kquota.stores.record.znodes import ZnodeLock, ZnodeRecord
@@ -190,8 +190,7 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
     if holding is not None:
         paths = (at.zk_tls_config_file, at.zk_sasl_config_file)
         tls, sasl = (None if path is None else str(path.absolute()) for path in paths)
-        memory = RecordMemory(files.folder)
-        memory.keep(replace(memory.recall(), zookeeper=at.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl))
+        remember(files.folder, zookeeper=at.zookeeper, zk_tls_config_file=tls, zk_sasl_config_file=sasl)
     return _MoveStores(
         cluster=store,
         runs=runs,

@@ -25,7 +25,7 @@ from kquota.sandbox import places, processes
 from kquota.settings.resource import Setting
 from kquota.stores.admin.connection import Wire
 from kquota.stores.admin.topics import WireTopics
-from kquota.stores.record.memory import RecordMemory
+from kquota.stores.record.memory import recall
 from kquota.stores.state.runs import RunFiles
 from kquota.terms import (
     FOLLOWER_RATE,
@@ -271,7 +271,7 @@ def exists(stage: Stage) -> bool:
 def known(stage: Stage) -> str | None:
     """The topic of the record that this host knows."""
     (folder,) = (stage.folder / "state").iterdir()
-    return RecordMemory(folder).recall().topic
+    return recall(folder).topic
 
 
 def sound(stage: Stage) -> bool:

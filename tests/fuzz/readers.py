@@ -424,7 +424,7 @@ READERS: Final[dict[str, FuzzedReader]] = {
         b'"leader.replication.throttled.rate","first_seen":"2026-03-01T12:30:00+00:00","values":["1 5"]}]}',
     ),
     "the known record": _file(
-        lambda path: memory.RecordMemory(path.parent).recall(),
+        lambda path: memory.recall(path.parent),
         b'{"version":1,"topic":"t","topic_id":"x"}',
         name="record.json",
     ),

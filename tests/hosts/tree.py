@@ -22,7 +22,7 @@ from kquota.settings.resource import Setting
 from kquota.stores.login.arguments import Access
 from kquota.stores.zookeeper.configs import entity_path
 from kquota.stores.zookeeper.topics import SUBMITTED
-from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS, json_in
+from kquota.stores.zookeeper.znode import EVERY_TOPIC, LIVE_BROKERS, NOTIFICATIONS
 from kquota.stores.zookeeper.znodes import Znodes
 from kquota.terms import BrokerId, TopicPartition
 from tests.reassign.fake import MemoryCluster
@@ -301,14 +301,14 @@ class TreeCluster(MemoryCluster):
 
     def _config(self, path: str) -> Mapping[str, str]:
         node = self.tree.nodes.get(f"/config/{path}")
-        return {} if node is None else dict(json_in(node.data).get("config", {}))
+        return {} if node is None else dict(json.loads(node.data or "{}").get("config", {}))
 
     def _wrote(self, paths: Sequence[str]) -> None:
         for path in paths:
             if found := _CONFIG.fullmatch(path):
                 self._sync(*found.groups())
             elif path.startswith(f"{NOTIFICATIONS}/") and path in self.tree.nodes:
-                entity = json_in(self.tree.nodes[path].data)["entity_path"]
+                entity = json.loads(self.tree.nodes[path].data)["entity_path"]
                 self.in_force.pop(entity, None)
                 if config := self._config(entity):
                     self.in_force[entity] = config
@@ -334,7 +334,7 @@ class TreeCluster(MemoryCluster):
         if node is None or self._read == node.data:
             return
         self._read = node.data
-        for entry in json_in(node.data)["partitions"]:
+        for entry in json.loads(node.data or "{}")["partitions"]:
             name = TopicPartition(entry["topic"], entry["partition"])
             if name in self.partitions:
                 self._start(name, tuple(map(BrokerId, entry["replicas"])))
@@ -346,7 +346,7 @@ class TreeCluster(MemoryCluster):
         node = self.tree.nodes.get(SUBMITTED)
         if node is None or self._read != node.data:
             return
-        names = [TopicPartition(one["topic"], one["partition"]) for one in json_in(node.data)["partitions"]]
+        names = [TopicPartition(one["topic"], one["partition"]) for one in json.loads(node.data or "{}")["partitions"]]
         if not any(self.partitions[name].moving for name in names if name in self.partitions):
             del self.tree.nodes[SUBMITTED]
             self._read = b""

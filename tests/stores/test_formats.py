@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from kquota.settings.resource import Setting
 from kquota.sizes import snapshot
 from kquota.stores.record import sheet
 from kquota.stores.record.lease import Lock, lock_of
-from kquota.stores.record.memory import RecordMemory, Remembered
+from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.state import journal, usage_files
 from kquota.stores.state.doctor_memory import SightingsFile
 from kquota.stores.state.past_moves import PastMovesFile
@@ -183,11 +183,10 @@ def test_the_past_moves_of_a_cluster(tmp_path: Path) -> None:
 
 def test_the_memory_of_a_host_about_the_shared_record(tmp_path: Path) -> None:
     known = Remembered(topic="__kquota_runs", topic_id="0e7c2f2a", zookeeper="zk1:2182", zk_tls_config_file="/etc/tls")
-    memory = RecordMemory(tmp_path / "cluster")
-    memory.keep(known)
+    remember(tmp_path / "cluster", **asdict(known))
     must_be("record.json", (tmp_path / "cluster" / "record.json").read_bytes())
     (tmp_path / "cluster" / "record.json").write_bytes((GOLDEN / "record.json").read_bytes())
-    assert memory.recall() == known
+    assert recall(tmp_path / "cluster") == known
 
 
 def test_usage_snapshots(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from kquota import bounded
 from kquota.errors import ExamineZnode, Invalid, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
 from kquota.measure import agreeing
 from kquota.stores.record.lease import MachineClock, Sighting
-from kquota.stores.record.memory import RecordMemory, Remembered
+from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared, open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.log import Forbidden, Log
@@ -79,8 +79,7 @@ def over_brokers(wire: Wire, files: RunFiles, choice: Choice, znodes: Callable[[
     raises Refused if a record that was chosen or that this host has used is missing or cannot be read. Also raises the
     errors of `RunFiles.every`, of `topic_log.find` other than Forbidden and, with `cautious`, of `zookeeper_of`.
     """
-    memory = RecordMemory(files.folder)
-    known = memory.recall()
+    known = recall(files.folder)
     if choice.name == NONE:
         return _chosen_alone(known, choice)
     found = _topic(wire, files, choice, known)
@@ -106,9 +105,9 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     """
     from kquota.stores.record.znodes import ZnodeRecord
 
-    memory = RecordMemory(files.folder)
+    known = recall(files.folder)
     if choice.name == NONE:
-        return _chosen_alone(memory.recall(), choice)
+        return _chosen_alone(known, choice)
     named = marker(znodes)
     if choice.name is not None and (named is None or named.topic != choice.name):
         there = "no topic" if named is None else f"topic {named.topic}"
@@ -118,7 +117,7 @@ def over_zookeeper(znodes: Znodes, files: RunFiles, choice: Choice, wire: Callab
     if named is None:
         return ZnodeRecord(znodes, files.cluster_id)
     try:
-        found = _topic(wire(), files, replace(choice, name=named.topic), memory.recall())
+        found = _topic(wire(), files, replace(choice, name=named.topic), known)
     except (Unreachable, Refused, Invalid) as error:
         raise Refused(
             f"the runs of this cluster are on record in topic {named.topic}, "
@@ -252,7 +251,7 @@ def _topic(wire: Wire, files: RunFiles, choice: Choice, known: Remembered) -> To
         made_again = f"topic {choice.topic} was deleted and created again. Runs of other hosts may be missing from it"
         choice.warned(KquotaError(made_again))
     if choice.writes:
-        RecordMemory(files.folder).keep(replace(known, topic=choice.topic, topic_id=log.identity))
+        remember(files.folder, topic=choice.topic, topic_id=log.identity)
     return topic_record(log, choice.topic, files, choice.waiting)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kquota import bounded, durable
 from kquota.stores.state.runs import make_private
 
+_NAME: Final = "record.json"
 _VERSION: Final = 1
 
 
@@ -25,31 +26,28 @@ class Remembered:
     zk_sasl_config_file: str | None = None
 
 
-class RecordMemory:
-    """`record.json` next to the journals of a cluster.
+def recall(folder: Path) -> Remembered:
+    """Return the values in `record.json` next to the journals of a cluster.
 
-    A file that is missing, unreadable, damaged or of another version counts as empty.
+    All values are None if the file is missing, unreadable, damaged or of another version.
     """
+    with suppress(OSError, ValueError, KeyError):
+        document = bounded.json_object(bounded.file_bytes(folder / _NAME, bounded.STATE))
+        texts = {key: value for key, value in document.items() if isinstance(value, str)}
+        if document["version"] == _VERSION:
+            return Remembered(**{key: texts[key] for key in texts if key in Remembered.__slots__})
+    return Remembered()
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "record.json"
 
-    def recall(self) -> Remembered:
-        """Return the values that `keep` stored last. If there are none, all values are None."""
-        with suppress(OSError, ValueError, KeyError):
-            document = bounded.json_object(bounded.file_bytes(self._path, bounded.STATE))
-            texts = {key: value for key, value in document.items() if isinstance(value, str)}
-            if document["version"] == _VERSION:
-                return Remembered(**{key: texts[key] for key in texts if key in Remembered.__slots__})
-        return Remembered()
-
-    def keep(self, remembered: Remembered) -> None:
-        """Replace the stored values if they have changed. Creates the folder if it is missing. Ignores a failed write,
-        because `RunFiles` later reports a folder that is not writable.
-        """
-        if remembered == self.recall():
-            return
-        with suppress(OSError):
-            make_private(self._path.parent)  # it does not exist before the first run of a host
-            with durable.replacing(self._path, private=True) as file:
-                file.write(json.dumps({"version": _VERSION, **asdict(remembered)}).encode())
+def remember(folder: Path, **values: str | None) -> None:
+    """Replace these values of `Remembered` if they have changed. Creates the folder if it is missing. Ignores a failed
+    write, because `RunFiles` later reports a folder that is not writable.
+    """
+    before = recall(folder)
+    after = replace(before, **values)
+    if after == before:
+        return
+    with suppress(OSError):
+        make_private(folder)  # it does not exist before the first run of a host
+        with durable.replacing(folder / _NAME, private=True) as file:
+            file.write(json.dumps({"version": _VERSION, **asdict(after)}).encode())

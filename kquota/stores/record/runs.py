@@ -133,15 +133,13 @@ class RecordedRuns:
 
         With a shared record, the command can run on any host. Without one, it runs on this host.
         """
-        found = self._shared.writer() or self._files.writer()
-        return None if found is None else str(found)
+        return self._shared.writer() or self._files.writer()
 
     def record_writer(self) -> str | None:
         """Return a description of the command that holds the lock of the shared record, or None if no such command is
         known. With `take_over`, `hold` takes over only this lock, not that of the journals.
         """
-        found = self._shared.writer()
-        return None if found is None else str(found)
+        return self._shared.writer()
 
     def is_running(self, run: Run) -> bool:
         """Return True if the process that began the run is known to run on this host.

@@ -12,7 +12,6 @@ from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.sheet import NOTHING
 from kquota.stores.state.journal import Kept
-from kquota.stores.state.process import Holder
 
 ZOOKEEPER: Final = "zookeeper"
 """The name that journals use for the record in the znodes of the cluster."""
@@ -44,9 +43,9 @@ class Shared(Protocol):
         With `take_over`, also takes the lock from a holder that may be alive. That holder then writes nothing more.
         """
 
-    def writer(self) -> Holder | None:
-        """Return the holder of the lock at the last reading. Returns None if the lock was free or unreadable, or if its
-        holder has ended.
+    def writer(self) -> str | None:
+        """Describe the holder of the lock at the last reading. Returns None if the lock was free or unreadable, or if
+        its holder has ended.
         """
 
     def must_hold(self) -> None:
@@ -106,7 +105,7 @@ class Unshared:
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def writer(self) -> Holder | None:
+    def writer(self) -> str | None:
         return None
 
     def must_hold(self) -> None:

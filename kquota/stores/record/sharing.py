@@ -15,7 +15,7 @@ from kquota.stores.admin import topic_log, topic_setup
 from kquota.stores.admin.connection import Wire
 from kquota.stores.record import choose
 from kquota.stores.record.choose import MARKER, topic_record
-from kquota.stores.record.memory import RecordMemory
+from kquota.stores.record.memory import recall, remember
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
@@ -119,7 +119,9 @@ class Sharing:
                 StepFor(NextStep.UNSHARE_OTHER, named.topic),
             )
         if self.znodes is not None and named is None:
-            _must_have_no_open_znodes(self.znodes, self.files.cluster_id)
+            _must_have_no_open_runs(self.znodes, self.files.cluster_id, ". Nothing was written")
+            if (writer := ZnodeRecord(self.znodes, self.files.cluster_id).writer()) is not None:
+                raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
         return SharingPlan(
             setup=topic_setup.create(self.wire, self.topic, dry_run=True) if found is None else None,
             marker=self.znodes is not None and (named is None or found is None or named.topic_id != found.identity),
@@ -128,7 +130,7 @@ class Sharing:
     def share(self, wanted: SharingPlan) -> RecordedRuns:
         """Create the topic and write the marker as planned, and record the open runs of this host.
 
-        Also stores the topic in `RecordMemory`. Returns the runs of the cluster. Raises Busy while another command
+        Also remembers the topic on this host. Returns the runs of the cluster. Raises Busy while another command
         writes. Raises Refused if the topic no longer exists, if a run in ZooKeeper is open or unreadable, or if another
         kquota has just written the marker. Also raises the errors of `topic_log.find`. If the plan creates the topic,
         raises the errors of `topic_setup.create`, and Incomplete for any error after the creation. Raises Refused,
@@ -170,11 +172,10 @@ class Sharing:
             weak.append(
                 "the log no longer begins at offset 0: a client sent DeleteRecords, or cleanup.policy was not compact"
             )
-        writer = record.writer()
         return replace(
             unread,
             weak=weak,
-            writer=None if writer is None else str(writer),
+            writer=record.writer(),
             open_runs=sorted(run.id for run in runs.values() if run.finished is None),
             ended_runs=sum(run.finished is not None for run in runs.values()),
             unreadable=record.unreadable,
@@ -182,7 +183,7 @@ class Sharing:
         )
 
     def unshare(self, *, dry_run: bool = False) -> Removal:
-        """Delete the topic and the marker, remove the topic from `RecordMemory`, and return the removed objects.
+        """Delete the topic, the marker and this host's memory of the topic, and return the removed objects.
 
         A dry run only returns the objects that it would remove. Raises Refused if a run is open or cannot be read, or
         if the caller did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any
@@ -206,11 +207,10 @@ class Sharing:
                 raise
             deleted = f". Topic {self.topic} was deleted. Run the same command again to delete {MARKER}"
             raise Incomplete((error, deleted), [self.topic], [MARKER]) from error
-        memory = RecordMemory(self.files.folder)
-        known = memory.recall()
-        if known.topic == self.topic and not dry_run:
-            memory.keep(replace(known, topic=None, topic_id=None))
-        return Removal(topic=log is not None, marker=marked, memory=known.topic == self.topic, ended_runs=ended)
+        known = recall(self.files.folder).topic == self.topic
+        if known and not dry_run:
+            remember(self.files.folder, topic=None, topic_id=None)
+        return Removal(topic=log is not None, marker=marked, memory=known, ended_runs=ended)
 
     def _use(self, wanted: SharingPlan) -> RecordedRuns:
         log = topic_log.find(self.wire, self.topic)
@@ -224,8 +224,7 @@ class Sharing:
                     if choose.marker(self.znodes) is None:
                         _must_have_no_open_runs(self.znodes, self.files.cluster_id)
                     _mark(self.znodes, self.topic, log.identity)
-            memory = RecordMemory(self.files.folder)
-            memory.keep(replace(memory.recall(), topic=self.topic, topic_id=log.identity))
+            remember(self.files.folder, topic=self.topic, topic_id=log.identity)
         return runs
 
     def _must_name_zookeeper(self) -> None:
@@ -250,12 +249,6 @@ def _ended_runs(topic: str, record: TopicRecord, runs: RecordedRuns) -> int:
             f" list them. {_UNREADABLE}. Nothing was deleted",
         )
     return sum(run.finished is not None for run in record.runs().values())
-
-
-def _must_have_no_open_znodes(znodes: Znodes, cluster_id: str) -> None:
-    _must_have_no_open_runs(znodes, cluster_id, ". Nothing was written")
-    if (writer := ZnodeRecord(znodes, cluster_id).writer()) is not None:
-        raise Refused(f"{writer} is writing to ZooKeeper. Nothing was written. Wait until that command ends")
 
 
 def _must_have_no_open_runs(znodes: Znodes, cluster_id: str, written: str = "") -> None:

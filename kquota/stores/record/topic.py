@@ -26,7 +26,7 @@ from kquota.stores.record.shared import ended
 from kquota.stores.record.sheet import Sheet, Unreadable
 from kquota.stores.state import run_fields
 from kquota.stores.state.log import Item, KeyAndValue, Log, Stale
-from kquota.stores.state.process import Holder, holder
+from kquota.stores.state.process import holder
 
 LOCK: Final = "lock"
 _RUN: Final = "run/"
@@ -96,9 +96,9 @@ class TopicRecord:
         finally:
             self._release()
 
-    def writer(self) -> Holder | None:
+    def writer(self) -> str | None:
         found = self._found(forced=True)
-        return None if found is None or found.released or found.holder.dead else found.holder
+        return None if found is None or found.released or found.holder.dead else str(found.holder)
 
     @property
     def late_seconds(self) -> float:

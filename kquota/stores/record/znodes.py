@@ -157,10 +157,9 @@ class ZnodeRecord:
                 return
             time.sleep(_LOOK_SECONDS)
 
-    def writer(self) -> Holder | None:
+    def writer(self) -> str | None:
         node = self._znodes.read(LOCK)
-        found = None if node is None else _holder(node)
-        return None if found is None or found.dead else found
+        return None if node is None or _holder(node).dead else str(_holder(node))
 
     def must_hold(self) -> None:
         self.flush()
@@ -286,9 +285,9 @@ class ZnodeRecord:
 
 
 def _holder(node: Node) -> Holder:
-    return holder_of(json_in(node.data))
+    return holder_of(json_in(node))
 
 
 def _writer(node: Node) -> str:
-    by = json_in(node.data).get("by")
+    by = json_in(node).get("by")
     return str(holder_of({**by, "doing": "move"} if isinstance(by, dict) else {}))

@@ -91,8 +91,8 @@ class RunFiles:
             return may_stay_set(unusable, [kept.run for kept in every if kept.run.finished is None])
         return unusable
 
-    def writer(self) -> Holder | None:
-        """Return the process that holds the lock, or None if no process of this machine is known to hold the lock.
+    def writer(self) -> str | None:
+        """Describe the process that holds the lock, or None if no process of this machine is known to hold the lock.
 
         This method does not try to take the lock, because another process could then fail to get the lock.
         """
@@ -100,7 +100,7 @@ class RunFiles:
             found = _holder(bounded.file_bytes(self.folder / "lock", _LONGEST_LOCK).decode(errors="replace"))
         except OSError:
             return None
-        return found if found.alive else None
+        return str(found) if found.alive else None
 
     def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, Kept]:
         """Return every run by id, in the order of the journals' names. Includes ended runs, because kquota keeps their

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kquota.errors import Conflict, ExamineZnode, KquotaError, Refused, Unknown, Unreachable
@@ -265,9 +266,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
                 leader, isr = leader_and_isr(nodes[paths[name]], paths[name])
             except Refused as error:
                 self._warn(Refused(error, f". The leader and the in-sync replicas of {name} are unknown"))
-            found[name] = PartitionReplicas(
-                replicas=state.replicas, adding=state.adding, removing=state.removing, leader=leader, isr=isr
-            )
+            found[name] = replace(state, leader=leader, isr=isr)
         return found
 
     def _nonexistent(self, targets: Collection[TopicPartition]) -> dict[TopicPartition, str]:

@@ -253,7 +253,7 @@ def _is_ipv6(name: str) -> bool:
 
 
 def _registered(node: Node | None) -> int:
-    version = json_in(node.data).get("version") if node is not None else 0
+    version = json_in(node).get("version")
     return version if type(version) is int else 0
 
 

@@ -109,7 +109,7 @@ def config_in(node: Node | None, entity_path: str) -> dict[str, str]:
     """
     if node is None or not node.data:
         return {}
-    document = json_in(node.data)
+    document = json_in(node)
     config = document.get("config", {})
     if document.get("version") != 1 or not isinstance(config, dict):
         path = f"/config/{entity_path}"
@@ -122,7 +122,7 @@ def config_written(path: str, node: Node | None, config: Mapping[str, str]) -> Z
 
     Other content of an existing znode does not change.
     """
-    document = json_in(node.data) if node is not None and node.data else {}
+    document = json_in(node)
     data = _dumped({"version": 1} | document | {"config": dict(config)})
     return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
 
@@ -197,9 +197,9 @@ def _dumped(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def json_in(data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a znode's data, or {} for other data."""
+def json_in(node: Node | None) -> dict[str, Any]:
+    """Return the JSON object in a znode, or {} if the znode is missing or has other data."""
     try:
-        return bounded.json_object(data)
+        return {} if node is None else bounded.json_object(node.data)
     except ValueError:
         return {}

@@ -306,15 +306,13 @@ class Znodes:
                 f"(it needs both {LIVE_BROKERS} and {NOTIFICATIONS}). "
                 "Check the address and its chroot. Nothing was created"
             )
-        controller = found["/controller"]
-        epoch = json_in(controller.data).get("kraftControllerEpoch", -1) if controller else -1
+        epoch = json_in(found["/controller"]).get("kraftControllerEpoch", -1)
         if found["/migration"] is not None or (isinstance(epoch, int) and epoch >= 0):
             raise Refused(
                 f"the cluster of ZooKeeper at {self._connect} is on KRaft or migrating to it. "
                 f"Use {self.names.bootstrap_server}"
             )
-        named = found[_CLUSTER_ID]
-        cluster_id = None if named is None else json_in(named.data).get("id")
+        cluster_id = json_in(found[_CLUSTER_ID]).get("id")
         self.cluster_id: str | None = cluster_id if isinstance(cluster_id, str) else None
 
     def _node(self, path: str, answer: Any) -> Node | None:

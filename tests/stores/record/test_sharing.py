@@ -17,7 +17,7 @@ from kquota.stores.admin import topic_setup
 from kquota.stores.record import choose
 from kquota.stores.record.choose import MARKER, Choice
 from kquota.stores.record.lease import MachineClock, Sighting
-from kquota.stores.record.memory import RecordMemory, Remembered
+from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.sharing import Removal, Sharing, SharingPlan
@@ -84,8 +84,7 @@ def test_over_zookeeper_a_deleted_topic_of_the_record_is_named_with_its_marker(
     site: Site, used: bool, writes: bool, name: str | None
 ) -> None:
     site.share("one")
-    memory = RecordMemory(site.files("two").folder)
-    memory.keep(Remembered(topic=NAME if used else None, topic_id="an id" if used else None))
+    remember(site.files("two").folder, topic=NAME if used else None, topic_id="an id" if used else None)
     del site.topics[NAME]
     warnings: list[Exception] = []
     choice = Choice(name=name, writes=writes, warned=warnings.append)
@@ -121,7 +120,7 @@ def test_nothing_is_written_without_a_record_that_was_named_and_is_forbidden(
     if writes and (over == "zookeeper" or name is not None):
         with pytest.raises(Refused, match="kquota writes nothing without the record"):
             found()
-        assert RecordMemory(files.folder).recall() == Remembered()
+        assert recall(files.folder) == Remembered()
     else:
         alone = found()
         assert isinstance(alone, Unshared)
