@@ -297,15 +297,14 @@ def login(
     return security(file, os.environ, warned, option)
 
 
-@contextmanager
 def wire(
     bootstrap_server: str,
     security: Security | None,
     throttled: Callable[[float], None] = _unheard,
     client_id: str | None = None,
     names: ArgumentNames = OF_A_PROGRAM,
-) -> Iterator[Wire]:
-    """Open a connection to the brokers, and yield it. `client_id` replaces the client-id of the login.
+) -> Wire:
+    """Open a connection to the brokers. `client_id` replaces the client-id of the login.
 
     `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). `names` are the names
     of the arguments in errors. Raises Invalid for a wrong address, Refused if the brokers reject the login, and
@@ -318,8 +317,7 @@ def wire(
         settings["client_id"] = client_id
     if security is not None:
         names = replace(names, command_config=security.option)
-    with Wire(bootstrap_server, settings, throttled=throttled, names=names) as opened:
-        yield opened
+    return Wire(bootstrap_server, settings, throttled=throttled, names=names)
 
 
 @contextmanager

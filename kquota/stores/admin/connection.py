@@ -174,8 +174,9 @@ class Wire:
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
-            finalized = _metadata_version(self.ask(asked)) if self.version() >= _KRAFT_ONLY else 0
-            self._kraft_only = finalized >= _METADATA_OF_KRAFT_ONLY
+            found = self.ask(asked).finalized_features if self.version() >= _KRAFT_ONLY else ()
+            levels = {feature.name: feature.max_version_level for feature in found}
+            self._kraft_only = levels.get("metadata.version", 0) >= _METADATA_OF_KRAFT_ONLY
         if self._kraft_only:
             return _KRAFT_ONLY
         alive = self.brokers()
@@ -371,10 +372,6 @@ def advice_on_rights(code: int) -> str:
     """Return the next step after an error code for reading configs or quotas, or "" if no permission is missing."""
     needed = {29: "the topic", 30: "the group", 31: "the cluster"}
     return f". This user needs DescribeConfigs on {needed[code]}" if code in needed else ""
-
-
-def _metadata_version(answer: Any) -> int:
-    return next((one.max_version_level for one in answer.finalized_features if one.name == "metadata.version"), 0)
 
 
 def _release(answer: Any) -> tuple[int, ...]:

@@ -111,12 +111,17 @@ class WireGroups:
         found: dict[str, dict[TopicPartition, int]] = {}
         silent = set(self._silent)
         left = MOST_PARTITIONS
+        least, most = _ONE_GROUP
         asked = [group for group in self._coordinators if group not in self._left_out][:MOST_GROUPS]
         for batch in _batches({group: self._coordinators[group] for group in asked}):
             seconds = give_up - time.monotonic()
             if seconds <= 0:
                 break
-            requests = {broker: _offsets_of(group) for broker, group in batch.items() if broker not in silent}
+            requests = {
+                broker: OffsetFetchRequest(group_id=group, topics=None, min_version=least, max_version=most)
+                for broker, group in batch.items()
+                if broker not in silent
+            }
             for broker, answer in self._wire.ask_each(requests, seconds).items():
                 if isinstance(answer, KquotaError) or answer.error_code in _MOVED:
                     silent.add(broker)
@@ -164,11 +169,6 @@ def _batches(coordinators: Mapping[str, BrokerId]) -> Iterator[dict[BrokerId, st
     while queues:
         yield {broker: groups.pop() for broker, groups in sorted(queues.items())}
         queues = defaultdict(list, {broker: groups for broker, groups in queues.items() if groups})
-
-
-def _offsets_of(group: str) -> Any:
-    least, most = _ONE_GROUP
-    return OffsetFetchRequest(group_id=group, topics=None, min_version=least, max_version=most)
 
 
 def _offsets(answer: Any) -> dict[TopicPartition, int]:

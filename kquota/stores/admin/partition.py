@@ -147,6 +147,7 @@ class PartitionLog:
     def __init__(self, wire: Wire, name: str, topic_id: UUID, leader: BrokerId | None) -> None:
         self._wire = wire
         self.name = name
+        self._prefix = f"topic {name}: "
         self.topic_id = topic_id
         self._leader = leader
         self._absent_since: float | None = None
@@ -293,7 +294,3 @@ class PartitionLog:
 
     def _words(self, code: int, message: str | None = None) -> str:
         return f"{self._prefix}the broker answered {kafka_error(code, message)}"
-
-    @property
-    def _prefix(self) -> str:
-        return f"topic {self.name}: "

@@ -74,7 +74,5 @@ class Access:
     """The login of a ZooKeeper session."""
 
     tls: Tls | None = None
-    tls_where: str = ""
-    """The option and the path of the file with the TLS settings, for errors."""
     digest: Digest | None = None
     names: ArgumentNames = OF_A_PROGRAM

@@ -36,7 +36,7 @@ def settings(security: Security) -> dict[str, Any]:
         found["client.id"] = security.client_id
     if security.protocol.endswith("SSL"):
         assert security.tls is not None
-        found |= _tls(security.tls, security.where)
+        found |= _tls(security.tls)
     match security.credentials:
         case Password(mechanism=mechanism, username=username, password=password):
             found |= {"sasl.mechanism": mechanism, "sasl.username": username, "sasl.password": password}
@@ -55,10 +55,10 @@ def settings(security: Security) -> dict[str, Any]:
     return found
 
 
-def _tls(wanted: Tls, where: str) -> dict[str, Any]:
+def _tls(wanted: Tls) -> dict[str, Any]:
     if wanted.protocols != PROTOCOLS:
         raise Invalid(
-            f"{where}: ssl.enabled.protocols: kquota probes with librdkafka, which cannot be limited to "
+            f"{wanted.where}: ssl.enabled.protocols: kquota probes with librdkafka, which cannot be limited to "
             f"{', '.join(wanted.protocols)}. Remove the property if the connection is secure without it"
         )
     found: dict[str, Any] = {
@@ -76,7 +76,7 @@ def _tls(wanted: Tls, where: str) -> dict[str, Any]:
         case None:
             pass
         case inline:
-            pair = keystores.key_pair(inline, where)
+            pair = keystores.key_pair(inline, wanted.where)
             found |= {"ssl.certificate.pem": pair.chain, "ssl.key.pem": pair.key, "ssl.key.password": pair.password}
     return found
 

@@ -130,7 +130,7 @@ class Security:
     def context(self) -> ssl.SSLContext:
         """Return the SSL context for `tls`, which must not be None. Raises Invalid if a store cannot be used."""
         assert self.tls is not None
-        return context(self.tls, self.where)
+        return context(self.tls)
 
 
 def security(

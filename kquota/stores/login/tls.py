@@ -30,6 +30,8 @@ class Tls:
     """True if the server's certificate must have the name of the host."""
     protocols: tuple[str, ...]
     """The allowed TLS versions, oldest first."""
+    where: str
+    """The option and the path of the file with these settings, for errors."""
 
 
 def tls(found: Mapping[str, str], prefix: str, where: str, warn: Callable[[str], None]) -> Tls:
@@ -64,15 +66,17 @@ def tls(found: Mapping[str, str], prefix: str, where: str, warn: Callable[[str],
         identity=identity,
         check_host=algorithm.lower() == "https",
         protocols=allowed,
+        where=where,
     )
 
 
-def context(wanted: Tls, where: str) -> ssl.SSLContext:
+def context(wanted: Tls) -> ssl.SSLContext:
     """Return an SSL context with these settings. kquota writes no decrypted key to disk.
 
     Raises Invalid for a store that cannot be used, for example because its file can no longer be read. The message
-    begins with `where`.
+    begins with `wanted.where`.
     """
+    where = wanted.where
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion[wanted.protocols[0].replace(".", "_")]
     made.maximum_version = ssl.TLSVersion[wanted.protocols[-1].replace(".", "_")]

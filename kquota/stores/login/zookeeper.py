@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,18 +39,13 @@ def access(
     each warning. Raises Invalid for an unusable file. Messages name the file and the problem, but contain no secret.
     """
     digest = _digest(sasl_file, environment, warn, names.zk_sasl_config_file)
-    if tls_file is None:
-        return Access(digest=digest, names=names)
-    where = f"{names.zk_tls_config_file}: {tls_file}"
-    return Access(
-        tls=_tls(entries(tls_file, names.zk_tls_config_file), tls_file, where, warn),
-        tls_where=where,
-        digest=digest,
-        names=names,
-    )
+    wanted = None if tls_file is None else _tls(tls_file, names.zk_tls_config_file, warn)
+    return Access(tls=wanted, digest=digest, names=names)
 
 
-def _tls(read: Iterable[tuple[str, str]], path: Path, where: str, warn: Callable[[str], None]) -> Tls:
+def _tls(path: Path, option: str, warn: Callable[[str], None]) -> Tls:
+    where = f"{option}: {path}"
+    read = entries(path, option)
     # ZooKeeper writes keyStore and trustStore, but Kafka writes keystore and truststore.
     found = {_kafkas_word(key): value if "password" in key.lower() else value.strip() for key, value in read}
     if found.get(f"{_PREFIX}client.enable", "").lower() != "true":

@@ -36,7 +36,7 @@ def started(connect: str, access: Access, deadline: float) -> KazooClient:
     if access.tls is not None:
         from kquota.stores.login.tls import context  # imported here: only TLS needs cryptography
 
-        handler = _TlsHandler(context(access.tls, access.tls_where), deadline / len(servers))
+        handler = _TlsHandler(context(access.tls), deadline / len(servers))
     # Never call kazoo's retry(), because it repeats a request in a new session, and a write must not be repeated. The
     # servers keep their order, because the first one has accepted a connection.
     client = KazooClient(
