@@ -89,13 +89,13 @@ def decode(data: bytes) -> Iterator[Batch]:
         if end - position < (DefaultRecordBatch.HEADER_STRUCT.size if magic == _MAGIC else _PREFIX.size):
             damaged = f"a damaged record batch at offset {offset} (length {length})"
             raise Refused(f"shared record: the broker sent {damaged}. Run the command again")
-        yield _batch(view[position:end]) if magic == _MAGIC else _old(offset)
+        if magic == _MAGIC:
+            yield _batch(view[position:end])
+        else:  # a message in a format from before Kafka 0.11 has no producer id
+            yield Batch(
+                base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1
+            )
         position = end
-
-
-def _old(offset: int) -> Batch:
-    """Return a batch for a message in a format from before Kafka 0.11. Such a message has no producer id."""
-    return Batch(base_offset=offset, last_offset=offset, ours=False, base_sequence=-1, last_sequence=-1, foreign=1)
 
 
 def _batch(data: memoryview) -> Batch:

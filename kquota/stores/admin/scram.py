@@ -8,7 +8,7 @@ from typing import Any
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
 
 from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
-from kquota.quota.scram import MECHANISMS, ScramChange, ScramKeys
+from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.stores.admin.connection import Wire, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller
@@ -49,26 +49,19 @@ def _answered(wire: Wire, request: Any, user: str) -> Any:
 
 def _requests(change: ScramChange) -> Iterator[tuple[str, Any]]:
     """Yield the request for each mechanism. New credentials come first, so that the user can log in at any time."""
+    request = AlterUserScramCredentialsRequest
     for keys in change.add:
-        yield keys.mechanism, _request(upsertions=[_upsertion(change.user, keys)])
+        upsertion = request.ScramCredentialUpsertion(
+            name=change.user,
+            mechanism=MECHANISMS[keys.mechanism].code,
+            iterations=keys.iterations,
+            salt=keys.salt,
+            salted_password=keys.salted_password,
+        )
+        yield keys.mechanism, request(deletions=[], upsertions=[upsertion])
     for mechanism in change.delete:
-        deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion
-        code = MECHANISMS[mechanism].code
-        yield mechanism, _request(deletions=[deletion(name=change.user, mechanism=code)])
-
-
-def _request(deletions: list[Any] | None = None, upsertions: list[Any] | None = None) -> Any:
-    return AlterUserScramCredentialsRequest(deletions=deletions or [], upsertions=upsertions or [])
-
-
-def _upsertion(user: str, keys: ScramKeys) -> Any:
-    return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
-        name=user,
-        mechanism=MECHANISMS[keys.mechanism].code,
-        iterations=keys.iterations,
-        salt=keys.salt,
-        salted_password=keys.salted_password,
-    )
+        deletion = request.ScramCredentialDeletion(name=change.user, mechanism=MECHANISMS[mechanism].code)
+        yield mechanism, request(deletions=[deletion], upsertions=[])
 
 
 def _was_set(answer: Any, user: str, mechanism: str) -> bool:
