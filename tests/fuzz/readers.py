@@ -287,7 +287,7 @@ def _leftovers(path: Path) -> object:
 
 
 def _sighting(path: Path) -> object:
-    return lease.Sighting(path, lease.MachineClock()).unchanged("3:9:False")
+    return lease.Sighting(path, lease.LeaseClock()).unchanged("3:9:False")
 
 
 def _csv_trace(data: bytes) -> object:

@@ -20,7 +20,7 @@ from kquota.settings.change import Change
 from kquota.settings.port import Configs
 from kquota.settings.resource import Setting
 from kquota.stores.record.choose import DoubleFence
-from kquota.stores.record.lease import WRITE_SECONDS, Sighting
+from kquota.stores.record.lease import WRITE_SECONDS, LeaseClock, Sighting
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.topic import TopicRecord
@@ -149,7 +149,7 @@ class Process(Task):
         seen = Sighting(files.folder / "lock.seen", BootClock(self))
         log = ProcessLog(self, self.stage.topic.handle())
         waiting = (lambda _: None) if patient else None
-        return TopicRecord(log, "__kquota_runs", "cluster", seen, BootClock(self), waiting)
+        return TopicRecord(log, "__kquota_runs", "cluster", seen, waiting)
 
     def _left_out(self, problem: KquotaError) -> None:
         self.warned.append(str(problem))
@@ -288,7 +288,7 @@ class Process(Task):
         )
 
 
-class BootClock:
+class BootClock(LeaseClock):
     """The record's clock on a host."""
 
     def __init__(self, process: Process) -> None:

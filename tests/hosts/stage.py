@@ -18,7 +18,7 @@ from kquota.reassign.run import Purpose, Run, Taken
 from kquota.settings.change import Change
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Setting, Synonym
 from kquota.settings.throttled_lists import entries, replica
-from kquota.stores.record.lease import Sighting
+from kquota.stores.record.lease import LeaseClock, Sighting
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.log import KeyAndValue
@@ -263,7 +263,7 @@ class Stage:
             found = ZnodeRecord(MemoryZnodes(self.cluster.tree), "cluster").runs()
             return tuple(run for run in found.values() if run.finished is None)
         seen = Sighting(Path("/nonexistent/seen"), _NoClock())
-        runs = TopicRecord(self.topic.handle(), "truth", "cluster", seen, _NoClock()).runs()
+        runs = TopicRecord(self.topic.handle(), "truth", "cluster", seen).runs()
         return tuple(run for run in runs.values() if run.finished is None)
 
     def recorded(self) -> Collection[str]:
@@ -610,7 +610,7 @@ def stage(rng: random.Random, folder: Path) -> Stage:
     return made
 
 
-class _NoClock:
+class _NoClock(LeaseClock):
     """A clock for a process that only reads."""
 
     def seconds(self) -> float:

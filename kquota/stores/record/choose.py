@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kquota import bounded
 from kquota.errors import ExamineZnode, Invalid, KquotaError, NextStep, Parameter, Refused, StepFor, Unreachable
 from kquota.measure import agreeing
-from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.lease import LeaseClock, Sighting
 from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared, open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
@@ -144,8 +144,7 @@ def topic_record(log: Log, name: str, files: RunFiles, waiting: Callable[[str], 
 
     `waiting` is called as in `TopicRecord`.
     """
-    clock = MachineClock()
-    return TopicRecord(log, name, files.cluster_id, Sighting(files.folder / "lock.seen", clock), clock, waiting)
+    return TopicRecord(log, name, files.cluster_id, Sighting(files.folder / "lock.seen", LeaseClock()), waiting)
 
 
 def marker(znodes: Znodes) -> Marker | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kquota import bounded, durable
 from kquota.stores.state.log import now
@@ -59,23 +59,15 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
     return Lock(term=term, beat=beat, holder=holder_of(document), released=document["released"] is True)
 
 
-class LeaseClock(Protocol):
-    """A clock that also counts while the machine is suspended, and a way to wait."""
+class LeaseClock:
+    """This machine's clock, which also counts while the machine is suspended, and a way to wait."""
 
     def seconds(self) -> float:
         """Return the seconds since a moment that is fixed until this machine restarts."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for this many seconds."""
-
-
-class MachineClock:
-    """This machine's clock. Implements `LeaseClock`."""
-
-    def seconds(self) -> float:
         return now()
 
     def sleep(self, seconds: float) -> None:
+        """Wait for this many seconds."""
         time.sleep(seconds)
 
 
@@ -87,8 +79,8 @@ class Sighting:
     """
 
     def __init__(self, path: Path, clock: LeaseClock) -> None:
+        self.clock = clock
         self._path = path
-        self._clock = clock
         self._boot = boot()
         self._mark = ""
         self._since = 0.0
@@ -97,7 +89,7 @@ class Sighting:
         """Return the seconds since this host first saw the lock with this `mark`. If the mark is new to this host,
         stores it and returns 0.0. The mark must name the record, because the locks of a new record count from 1 again.
         """
-        moment = self._clock.seconds()
+        moment = self.clock.seconds()
         if mark != self._mark:
             self._mark, self._since = mark, self._first(mark, moment)
         return moment - self._since

@@ -17,7 +17,6 @@ from kquota.stores.record.lease import (
     BEAT_SECONDS,
     LEASE_SECONDS,
     WRITE_SECONDS,
-    LeaseClock,
     Lock,
     Sighting,
     lock_of,
@@ -60,14 +59,13 @@ class TopicRecord:
         name: str,
         cluster_id: str,
         seen: Sighting,
-        clock: LeaseClock,
         waiting: Callable[[str], None] | None = None,
     ) -> None:
         self._log = log
         self._name = name
         self._cluster_id = cluster_id
         self._seen = seen
-        self._clock = clock
+        self._clock = seen.clock
         self._waiting = waiting
         self._items: dict[str, tuple[int, bytes]] = {}
         """The offset and the value of each key that the topic has."""

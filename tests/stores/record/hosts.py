@@ -13,7 +13,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner, Run, Taken
 from kquota.settings.resource import Setting
 from kquota.stores.record import topic
-from kquota.stores.record.lease import Sighting
+from kquota.stores.record.lease import LeaseClock, Sighting
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.process import Holder
@@ -35,7 +35,7 @@ RUN = Run(
 
 
 @dataclass
-class Hours:
+class Hours(LeaseClock):
     """A clock that advances only in a wait, or when a test sets it."""
 
     now: float = 1000.0
@@ -63,7 +63,7 @@ class Team:
         files = RunFiles(self.folder / host, "cluster")
         seen = Sighting(files.folder / "lock.seen", self.clock)
         waiting = self.said.append if patient else None
-        record = TopicRecord(self.topic.handle(), "__kquota_runs", "cluster", seen, self.clock, waiting)
+        record = TopicRecord(self.topic.handle(), "__kquota_runs", "cluster", seen, waiting)
         return RecordedRuns(files, record, self.warned.append)
 
 

@@ -16,7 +16,7 @@ from kquota.mutation.topic import Creation
 from kquota.stores.admin import topic_setup
 from kquota.stores.record import choose
 from kquota.stores.record.choose import MARKER, Choice
-from kquota.stores.record.lease import MachineClock, Sighting
+from kquota.stores.record.lease import LeaseClock, Sighting
 from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
@@ -48,9 +48,8 @@ class Site:
 
     def record(self, host: str) -> TopicRecord:
         """What another command of the host uses."""
-        clock = MachineClock()
         log = handle(BrokerWire(self.topics), NAME)
-        return TopicRecord(log, NAME, "cluster", Sighting(self.files(host).folder / "lock.seen", clock), clock)
+        return TopicRecord(log, NAME, "cluster", Sighting(self.files(host).folder / "lock.seen", LeaseClock()))
 
     def share(self, host: str) -> None:
         sharing = self.sharing(host)
