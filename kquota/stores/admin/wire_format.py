@@ -3,6 +3,8 @@
 kafka-python creates an object for each entry and reads it field by field. For the 100,000 partitions of a large
 cluster, this takes seconds. Here, one `struct` reads all fixed fields of an entry. kquota uses only flexible versions
 of these messages (KIP-482), with compact lengths and tagged fields. Since Kafka 2.8, each of them has such a version.
+
+Every function and method that reads an answer raises ValueError, IndexError or struct.error if the answer is malformed.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class OwnAnswer:
         return _Header(self, **fields)
 
     def decoded(self, data: bytes) -> Any:
-        """Decode the answer after its header. Raises ValueError, IndexError or struct.error if it is malformed."""
+        """Decode the answer after its header."""
         raise NotImplementedError
 
 
@@ -94,7 +96,7 @@ class _Answered:
 
 
 def exactly(data: bytes, start: int, end: int) -> bytes:
-    """Return `data[start:end]`. Raises ValueError if the data is too short."""
+    """Return `data[start:end]`, which must be complete."""
     if not start <= end <= len(data):
         raise ValueError("the answer is truncated")
     return data[start:end]
@@ -127,9 +129,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def compact(data: bytes, at: int) -> tuple[int, int]:
-    """Return the length of the compact string or array at this position, and the position after the length.
-
-    Raises ValueError for null and for a length of more than 5 bytes, and IndexError if the data ends too early.
+    """Return the length of the compact string or array at this position, which must not be null, and the position after
+    the length.
     """
     if 0 < data[at] < 0x80:  # most lengths have one byte
         return data[at] - 1, at + 1
@@ -140,10 +141,7 @@ def compact(data: bytes, at: int) -> tuple[int, int]:
 
 
 def after_tags(data: bytes, at: int) -> int:
-    """Return the position after the tagged fields at this position. Their values are ignored.
-
-    Raises ValueError or IndexError if the data ends too early or a length is not valid.
-    """
+    """Return the position after the tagged fields at this position. Their values are ignored."""
     if data[at] == 0:
         return at + 1
     count, at = _varint(data, at)
@@ -156,10 +154,7 @@ def after_tags(data: bytes, at: int) -> int:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """Return the compact string at this position, and the position after it.
-
-    Raises ValueError or IndexError if the string is null or malformed.
-    """
+    """Return the compact string at this position, which must not be null, and the position after it."""
     length, start = compact(data, at)
     at = start + length
     return exactly(data, start, at).decode(), at
@@ -183,9 +178,8 @@ class TopicEntries:
     def read(self, data: bytes, at: int) -> tuple[list[tuple[str, Iterator[tuple[Any, ...]]]], int]:
         """Return the name and entries of each topic in the array at this position, and the position after the array.
 
-        The entries of a topic can be read only once. Raises ValueError for an entry with tagged fields, and ValueError,
-        IndexError or struct.error for a malformed array. For speed, the loop calls almost no function, because a broker
-        may have replicas of very many topics.
+        The entries of a topic can be read only once, and must not have tagged fields. For speed, the loop calls almost
+        no function, because a broker may have replicas of very many topics.
         """
         size, entries_of, end = self._entry.size, self._entry.iter_unpack, len(data)
         topics: list[tuple[str, Iterator[tuple[Any, ...]]]] = []
@@ -230,10 +224,7 @@ class TopicCache(Generic[_Topic]):
         self._known: dict[bytes, tuple[bytes, _Topic]] = {}
 
     def read(self, data: bytes, at: int, version: int, *, complete: bool) -> list[_Topic]:
-        """Return the topics of the array at this position. With `complete`, the cache forgets all other topics.
-
-        Raises ValueError, IndexError or struct.error if the array is malformed.
-        """
+        """Return the topics of the array at this position. With `complete`, the cache forgets all other topics."""
         known = self._known if version == self._version else {}
         found: dict[bytes, tuple[bytes, _Topic]] = {}
         topics: list[_Topic] = []
@@ -254,18 +245,12 @@ class TopicCache(Generic[_Topic]):
 
 
 def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
-    """Return the compact string at this position (None for null), and the position after it.
-
-    Raises ValueError or IndexError if the string is malformed.
-    """
+    """Return the compact string at this position (None for null), and the position after it."""
     return (None, at + 1) if data[at] == 0 else read_text(data, at)
 
 
 def broker_ids(data: bytes, at: int) -> tuple[tuple[BrokerId, ...], int]:
-    """Return the compact array of broker ids at this position, and the position after it.
-
-    Raises ValueError or IndexError if the array is null or malformed.
-    """
+    """Return the compact array of broker ids at this position, which must not be null, and the position after it."""
     count, at = compact(data, at)
     end = at + INT32.size * count
     encoded = exactly(data, at, end)

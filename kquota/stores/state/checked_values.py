@@ -1,8 +1,7 @@
-"""Converts values to and from the JSON of runs and other state. Each function that reads a value checks its type and
-its bounds.
+"""Converts values to and from the JSON of runs and other state. `Fields` converts a dataclass.
 
-The input may be forged, so these functions raise an error for an invalid value, usually ValueError. `Fields` converts a
-dataclass.
+The input may be forged, so each function that reads a value checks its type and its bounds, and raises ValueError for
+any other value.
 """
 
 from __future__ import annotations
@@ -24,24 +23,21 @@ _MOST_SECONDS: Final = 1e12
 
 
 def text(value: Any, longest: int = LONGEST_TEXT) -> str:
-    """Return the value if it is a string of at most `longest` characters. Raises ValueError for any other value."""
+    """Return the value if it is a string of at most `longest` characters."""
     if not isinstance(value, str) or len(value) > longest:
         raise ValueError(f"{value!r:.40} is not a string of at most {longest:,} characters")
     return value
 
 
 def flag(value: Any) -> bool:
-    """Return the value if it is true or false. Raises ValueError for any other value."""
+    """Return the value if it is true or false."""
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
 def moment(value: Any) -> datetime:
-    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998.
-
-    Raises ValueError for any other value.
-    """
+    """Return the time of an ISO 8601 string, which must have a time zone and a year from 2 to 9998."""
     found = datetime.fromisoformat(text(value))
     if found.tzinfo is None:
         raise ValueError(f"{value} has no time zone")
@@ -51,35 +47,35 @@ def moment(value: Any) -> datetime:
 
 
 def rate(number: Any) -> ByteRate | None:
-    """Return a rate of 1 to 2^63 - 1 whole bytes per second, or None for null. Raises ValueError for other values."""
+    """Return a rate of 1 to 2^63 - 1 whole bytes per second, or None for null."""
     if number is not None and (type(number) is not int or not 0 < number <= LONG_MAX):
         raise ValueError(f"{str(number)[:40]!r} is not a rate in bytes per second")
     return None if number is None else ByteRate(number)
 
 
 def number(value: Any) -> int:
-    """Return the value if it is a valid partition, broker or process id. Raises ValueError for any other value."""
+    """Return the value if it is a valid partition, broker or process id."""
     if type(value) is not int or not is_id(str(value)):
         raise ValueError(f"{str(value)[:40]!r} is not a partition, broker or process id")
     return value
 
 
 def topic(value: Any) -> str:
-    """Return the value if it is a valid topic name. Raises ValueError for any other value."""
+    """Return the value if it is a valid topic name."""
     if why := wrong_topic_name(text(value)):
         raise ValueError(f"{value[:40]!r} {why}")
     return cast(str, value)
 
 
 def count(number: Any) -> int | None:
-    """Return a whole number of bytes from 0 to 2^63 - 1, or None for null. Raises ValueError for any other value."""
+    """Return a whole number of bytes from 0 to 2^63 - 1, or None for null."""
     if number is not None and (type(number) is not int or not 0 <= number <= LONG_MAX):
         raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
     return number
 
 
 def seconds(number: Any) -> float | None:
-    """Return a duration of 0 to 10^12 seconds, or None for null. Raises ValueError for any other value."""
+    """Return a duration of 0 to 10^12 seconds, or None for null."""
     if number is None:
         return None
     if type(number) not in (int, float) or not 0 <= number < math.inf or number > _MOST_SECONDS:
@@ -93,9 +89,7 @@ def setting_fields(setting: Setting) -> dict[str, str]:
 
 
 def setting_of(item: Any) -> Setting:
-    """Return the setting that `setting_fields` wrote. Raises ValueError, KeyError or TypeError for anything else, and
-    for a setting that is not a throttle setting.
-    """
+    """Return the throttle setting that `setting_fields` wrote. Also raises KeyError or TypeError for anything else."""
     kind, name, key = item["kind"], text(item["name"]), item["key"]
     if kind == "topic":
         topic(name)

@@ -25,16 +25,6 @@ FAILED_SECONDS: Final = 30
 _LONGEST: Final = 200
 
 
-def lines(topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-    """Return the lines `topics NAME`, sorted, and then the lines `brokers ID`, sorted by id. Invalid topic names are
-    left out.
-    """
-    return [
-        *(f"topics {name}" for name in sorted(topics) if not wrong_topic_name(name)),
-        *(f"brokers {broker}" for broker in sorted(brokers)),
-    ]
-
-
 class CompletionFile:
     """The names of one cluster, in a file that only its owner can read. The shells look for this file in
     `$XDG_CACHE_HOME/kquota/completion`, by default `~/.cache/kquota/completion`.
@@ -59,10 +49,13 @@ class CompletionFile:
         return []
 
     def keep_names(self, topics: Iterable[str], brokers: Iterable[BrokerId]) -> list[str]:
-        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns their lines, even if the lines could
-        not be stored.
+        """Store the names of a cluster that answered, for `FRESH_SECONDS`. Returns the lines `topics NAME`, sorted, and
+        then the lines `brokers ID`, sorted by id, even if they could not be stored. Invalid topic names are left out.
         """
-        found = lines(topics, brokers)
+        found = [
+            *(f"topics {name}" for name in sorted(topics) if not wrong_topic_name(name)),
+            *(f"brokers {broker}" for broker in sorted(brokers)),
+        ]
         self.keep(found, FRESH_SECONDS)
         return found
 
