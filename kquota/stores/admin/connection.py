@@ -69,6 +69,7 @@ class Wire:
     """An open connection to one cluster, as a context manager.
 
     Requests and answers are messages of kafka-python, or of those modules of this package that decode large answers.
+    Every method that sends a request can raise the errors of `ask`.
     """
 
     MANAGER: ClassVar[type[Manager]] = Manager
@@ -170,7 +171,7 @@ class Wire:
         A broker that did not answer counts as `unanswered`, or is left out if `unanswered` is None. Each broker is
         asked once, and again only after it was not alive, because its release may have changed. If the cluster has
         finalized a `metadata.version` of 4.0 or later (KIP-584), no broker can be older, and the result is (4, 0), even
-        if all brokers are newer. May raise the same errors as `ask`.
+        if all brokers are newer.
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
@@ -191,21 +192,18 @@ class Wire:
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Return a new MetadataResponse for `topics` (None: all topics). Also updates `brokers` and `controller`.
 
-        `broker`, `seconds` and the errors are the same as for `ask`.
+        `broker` and `seconds` are the same as for `ask`.
         """
         answer = self.ask(metadata_request(topics), broker, seconds)
         self._manager.cluster.update_metadata(answer)
         return answer
 
     def refresh(self) -> None:
-        """Update `brokers` and `controller`. Raises the same errors as `ask`."""
+        """Update `brokers` and `controller`."""
         self.metadata([])
 
     def partition_states(self, request: PartitionStatesRequest) -> PartitionStates:
-        """Return the partitions of the topics in the request. Also updates `brokers` and `controller`.
-
-        Raises the same errors as `ask`.
-        """
+        """Return the partitions of the topics in the request. Also updates `brokers` and `controller`."""
         answer: PartitionStates = self.read(request)
         self._manager.cluster.update_metadata(answer.cluster)
         return answer
@@ -215,7 +213,7 @@ class Wire:
 
         kquota prefers the broker with the shortest throttle time, and then the broker that answered the last read. It
         waits `HUNG_SECONDS` for each of two brokers other than `avoid`. Then it asks any broker, even `avoid`, with the
-        limit `seconds`. Raises the same errors as `ask`.
+        limit `seconds`.
         """
         readers = [broker for broker in self.brokers() if broker != avoid]
         random.shuffle(readers)

@@ -2,7 +2,8 @@
 
 A move that was submitted over ZooKeeper is in `/admin/reassign_partitions`. A move that was submitted through the Admin
 API is only in the znode of its topic. Since Kafka 2.4, that znode also lists the replicas that a move adds and
-removes. kquota checks the type of each value, because other tools can write these znodes.
+removes. Other tools can write these znodes, so each function that reads one checks the type of each value, and raises
+Refused if Kafka did not write the znode.
 """
 
 from __future__ import annotations
@@ -55,9 +56,7 @@ def endpoints(znodes: Znodes) -> str:
 
 
 def topic_in(node: Node | None, path: str) -> TopicNode:
-    """Return the content of a topic's znode. A missing znode has no partitions. Raises Refused if Kafka did not write
-    the znode.
-    """
+    """Return the content of a topic's znode. A missing znode has no partitions."""
     document = json_object(node, path)
     try:
         topic_id = document.get("topic_id")
@@ -76,7 +75,7 @@ def topic_in(node: Node | None, path: str) -> TopicNode:
 def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
     """Return the target replicas of each move in `/admin/reassign_partitions`, or {} if the znode does not exist.
 
-    Raises Refused if the znode cannot be read. The controller cannot read it either, so the moves are unknown.
+    If Kafka did not write the znode, the controller cannot read it either, so the moves are unknown.
     """
     document = json_object(node, SUBMITTED)
     try:
@@ -95,7 +94,7 @@ def requested(node: Node | None) -> dict[TopicPartition, Replicas]:
 
 def submitted(node: Node | None, topics: Mapping[str, Node]) -> dict[TopicPartition, Replicas]:
     """Return the target replicas of the submitted moves. A move is left out if its topic does not exist or was created
-    after the submission. Raises Refused like `requested`.
+    after the submission.
     """
     return {
         name: replicas
@@ -149,8 +148,6 @@ def not_begun(topics: Mapping[str, TopicNode], submitted: Mapping[TopicPartition
 def leader_and_isr(node: Node | None, path: str) -> tuple[BrokerId | None, Replicas]:
     """Return the leader of a partition, or None if it has no leader, and its in-sync replicas. A missing znode has
     neither.
-
-    Raises Refused if Kafka did not write the znode.
     """
     document = json_object(node, path)
     try:
@@ -181,10 +178,7 @@ def cluster_id(znodes: Znodes) -> str:
 
 
 def json_object(node: Node | None, path: str) -> dict[str, Any]:
-    """Return the JSON object in a znode, or {} if the znode is missing or empty.
-
-    Raises Refused for any other content.
-    """
+    """Return the JSON object in a znode, or {} if the znode is missing or empty."""
     if node is None or not node.data:
         return {}
     try:
