@@ -21,7 +21,7 @@ from kquota.sizes.replica import BrokerBytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# matplotlib writes colors as numbers, so these are placeholders. `_inline` replaces them with the colors of the page,
+# matplotlib writes colors as numbers, so these are placeholders. `_plot` replaces them with the colors of the page,
 # which depend on its light or dark scheme.
 _INK, _FAINT, _GRID = "#000001", "#000002", "#000003"
 _FIRST, _SECOND, _THIRD, _STOP = "#000004", "#000005", "#000006", "#000007"
@@ -84,27 +84,25 @@ def stored(held: Sequence[BrokerBytes], disks: Mapping[int, int]) -> Plot:
     """Draw a bar chart of the bytes on each broker before and after the move. `disks` has the known disk sizes in
     bytes, by broker id. A line marks each disk size.
     """
-    with _plot("stored", "Bytes stored on each broker, before and after the move") as drawing:
+    with _axes("stored") as axes:
         sets = {"before": [h.before for h in held], "after": [h.after for h in held]}
         known = [(n, disks[h.broker]) for n, h in enumerate(held) if h.broker in disks]
-        scale = _byte_bars(drawing.axes, [h.broker for h in held], sets, "bytes stored", [size for _, size in known])
+        scale = _byte_bars(axes, [h.broker for h in held], sets, "bytes stored", [size for _, size in known])
         if known:
             ends = [(n - 0.45, n + 0.45) for n, _ in known]
-            drawing.axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
-        drawing.legend(3)
-    return drawing.plot
+            axes.hlines([s / scale for _, s in known], *zip(*ends, strict=True), color=_INK, label="disk size")
+        return _plot(axes, "Bytes stored on each broker, before and after the move", 3)
 
 
 def carried(shares: Sequence[Share]) -> Plot:
     """Draw a bar chart of the bytes that each broker sends and receives in the move."""
     brokers = sorted({share.broker for share in shares})
-    with _plot("carried", "Bytes that each broker sends and receives") as drawing:
+    with _axes("carried") as axes:
         of = {(share.broker, share.side): share.bytes for share in shares}
         sets = {"sends": [of.get((b, Side.LEADER), 0) for b in brokers]}
         sets["receives"] = [of.get((b, Side.DESTINATION), 0) for b in brokers]
-        _byte_bars(drawing.axes, brokers, sets, "bytes to copy")
-        drawing.legend(2)
-    return drawing.plot
+        _byte_bars(axes, brokers, sets, "bytes to copy")
+        return _plot(axes, "Bytes that each broker sends and receives", 2)
 
 
 def spent(shares: Sequence[Share]) -> Plot:
@@ -112,7 +110,7 @@ def spent(shares: Sequence[Share]) -> Plot:
 
     `shares` must not be empty, and their rates must be known.
     """
-    with _plot("spent", "Use of each broker's throttle") as drawing:
+    with _axes("spent") as axes:
         throttle = shares[0].throttle
         needed = [share.needed or 0.0 for share in shares]
         unit, scale = _unit(max(throttle, *needed))
@@ -122,23 +120,22 @@ def spent(shares: Sequence[Share]) -> Plot:
         stack = {"follower traffic": (keep_up, _SECOND), "writes to the copies": (writes, _FIRST)}
         below = [0.0] * len(shares)
         for label, (heights, color) in (stack | {"rest of the throttle": (left, _GRID)}).items():
-            drawing.axes.bar(places, heights, 0.7, below, color=color, label=label, linewidth=0)
+            axes.bar(places, heights, 0.7, below, color=color, label=label, linewidth=0)
             below = [low + high for low, high in zip(below, heights, strict=True)]
-        drawing.axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
-        drawing.axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
-        drawing.axes.set_ylabel(f"rate ({unit}/s)")
+        axes.axhline(throttle / scale, color=_INK, linewidth=1.2, label=f"throttle, {human_rate(throttle)}")
+        axes.set_ylim(0, max(throttle, *needed) / scale * 1.08)
+        axes.set_ylabel(f"rate ({unit}/s)")
         names = [f"{share.broker} {'out' if share.side is Side.LEADER else 'in'}" for share in shares]
-        _named(drawing.axes, names, "broker and direction")
-        drawing.legend(2)
-    return drawing.plot
+        _named(axes, names, "broker and direction")
+        return _plot(axes, "Use of each broker's throttle", 2)
 
 
 def time(curve: ThrottleCurve, band: Band | None) -> Plot:
     """Draw the expected time against the throttle, with the zone where the move never finishes, the 90% band (unless
     it is None) and the operator's limits.
     """
-    with _plot("time", "Expected time against the throttle") as drawing:
-        axes, (unit, scale) = drawing.axes, _unit(curve.widest)
+    with _axes("time") as axes:
+        unit, scale = _unit(curve.widest)
         if curve.never is not None and curve.never > 0:
             label = f"never finishes: at or below {human_rate(curve.never)}"
             axes.axvspan(0, curve.never / scale, facecolor="none", edgecolor=_STOP, hatch="////", lw=0, label=label)
@@ -164,8 +161,7 @@ def time(curve: ThrottleCurve, band: Band | None) -> Plot:
         axes.set_ylabel("expected time")
         axes.grid(axis="x")
         axes.set_yticks(*_ticks(curve.longest))
-        drawing.legend(2)
-    return drawing.plot
+        return _plot(axes, "Expected time against the throttle", 2)
 
 
 def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[float, float]], end: float) -> Plot:
@@ -174,8 +170,7 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
     `readings` has the end and the rate of each interval, and must not be empty. `throttles` has the start and the rate
     of each throttle. Times are in seconds since the start of the run, rates in bytes per second.
     """
-    with _plot("course", "Throughput of the run over time") as drawing:
-        axes = drawing.axes
+    with _axes("course") as axes:
         most = max((rate for _, rate in (*readings, *throttles)), default=0)
         unit, scale = _unit(most)
         times, rates = zip(*readings, strict=True)
@@ -190,8 +185,7 @@ def course(readings: Sequence[tuple[float, float]], throttles: Sequence[tuple[fl
         axes.set_ylabel(f"all copies ({unit}/s)")
         axes.set_xlabel("time since the start")
         axes.set_xticks(*_ticks(end))
-        drawing.legend(2)
-    return drawing.plot
+        return _plot(axes, "Throughput of the run over time", 2)
 
 
 def compared(ends: Sequence[tuple[int, float, float]]) -> Plot:
@@ -199,33 +193,18 @@ def compared(ends: Sequence[tuple[int, float, float]]) -> Plot:
     broker, the expected and the actual seconds, and must not be empty.
     """
     brokers, expected, actual = zip(*ends, strict=True)
-    with _plot("compared", "Expected and actual end of the copies to each broker") as drawing:
-        axes = drawing.axes
+    with _axes("compared") as axes:
         _bars(axes, {"expected": expected, "actual": actual}, human_duration)
         most = max(*expected, *actual) * 1.1
         axes.set_ylim(0, most or 1)
         axes.set_yticks(*_ticks(most))
         axes.set_ylabel("after the start")
         _named(axes, [str(broker) for broker in brokers], "destination")
-        drawing.legend(2)
-    return drawing.plot
-
-
-class _Drawing:
-    """A figure while it is being drawn. `_plot` sets `plot` when its block ends."""
-
-    def __init__(self, axes: Axes) -> None:
-        self.axes = axes
-        self.plot: Plot
-
-    def legend(self, columns: int) -> None:
-        """Draw the legend above the axes, so that it never hides a number."""
-        figure: Any = self.axes.figure
-        figure.legend(loc="outside upper left", ncols=columns, borderaxespad=0.2)
+        return _plot(axes, "Expected and actual end of the copies to each broker", 2)
 
 
 @contextmanager
-def _plot(name: str, title: str) -> Iterator[_Drawing]:
+def _axes(name: str) -> Iterator[Axes]:
     # On its first run, matplotlib logs that it searches for fonts. The plots need only the bundled font.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib
@@ -236,19 +215,23 @@ def _plot(name: str, title: str) -> Iterator[_Drawing]:
         matplotlib.rcParams.update(_STYLE | {"svg.hashsalt": name})
         figure = Figure(figsize=_INCHES, layout="constrained")
         figure.patch.set_visible(False)
-        axes = figure.add_subplot()
+        axes = figure.add_subplot(label=name)
         axes.patch.set_visible(False)
         axes.grid(axis="y")
         axes.tick_params(length=0)
-        drawing = _Drawing(axes)
-        yield drawing
-        drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    drawing.plot = _inline(drawn.getvalue(), name, title)
+        yield axes
 
 
-def _inline(svg: str, name: str, title: str) -> Plot:
-    """Return the drawing in an SVG file as a plot for a page, with ids that are unique there, and the page's colors."""
+def _plot(axes: Axes, title: str, columns: int) -> Plot:
+    """Return the finished plot, with ids that are unique on the page, and the page's colors. The legend is above the
+    axes, so that it never hides a number.
+    """
+    figure: Any = axes.figure
+    name = axes.get_label()
+    figure.legend(loc="outside upper left", ncols=columns, borderaxespad=0.2)
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    svg = written.getvalue()
     view = re.search(r'viewBox="([^"]+)"', svg)
     inside = re.search(r"<svg\b[^>]*>(.*)</svg>", svg, re.DOTALL)
     assert view and inside
