@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from kquota.cli.amounts import UNKNOWN, rate_or_unknown, size_or_unknown, time_or_unknown
-from kquota.cli.output import Answer, JsonObject, Part, Row, hidden, key, moment, rounded, spread
+from kquota.cli.output import Answer, JsonObject, Row, each, key, moment, rounded, spread
 from kquota.cli.reassign_partitions.answer import plan_or_null
 from kquota.cli.table import aligned
 from kquota.measure import ByteRate, agreeing, human_duration, human_rate
@@ -17,9 +17,9 @@ from kquota.reassign.progress import Progress
 from kquota.reassign.run import Run
 
 _NOT_RECORDED: Final = "not recorded"
-_UNDONE: Final = "undone"
 _TENTHS: Final = rounded(1)
 _WHOLE: Final = rounded(0)
+_ERROR: Final = rounded(3)
 _SHOWN: Final = 15
 """The maximum number of readings in the text. JSON and TSV have all readings."""
 _CLOSE: Final = 0.1
@@ -31,61 +31,106 @@ _ENDS: Final = {Progress.DONE.value: "done", Progress.ELSEWHERE.value: "ended el
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary(Part):
-    """The summary of one run. Sizes are in bytes, rates in bytes per second, and times in seconds.
+class ReportedRun:
+    """A run on record. Rates are in bytes per second, and times in seconds. None means unknown or not recorded."""
 
-    None means unknown or not recorded. While the run is open, `ended`, `seconds` and `error` are None.
-    """
-
-    run: str
-    """The id of the run."""
-    begun: datetime
-    ended: datetime | None
-    outcome: str
-    """The outcome: `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or `ended` if
-    the record does not show how the run ended.
-    """
-    seconds: float | None = key(form=_TENTHS)
-    """The actual time from the start to the recorded end."""
-    expected: float | None = key("expected_seconds", _TENTHS)
-    error: float | None = key(form=rounded(3))
-    """The error of the expected time: (actual - expected) / expected. None if the run was undone or the expected time
-    is 0. Also None if no command saw the end of the copies, because the recorded end can be long after the actual end.
-    """
-    copied: int | None = key("bytes_copied")
-    expected_bytes: int | None = key("bytes_expected")
-    throttle: ByteRate | None
-    """The latest throttle of the run, without rates of single brokers. None without a throttle."""
-    user: str | None
-    """The user that began the run."""
-    host: str | None
-    """The host on which the run began."""
-    reason: str | None
-    """The operator's reason for the run."""
-    end_seen: bool = hidden()
-    """True if a command saw the end of the copies."""
+    of: Run
 
     @property
-    def who(self) -> str:
-        """The user and host of the command that began the run, or `not recorded`."""
-        return _NOT_RECORDED if self.user is None else f"{self.user}@{self.host}"
+    def course(self) -> Course:
+        """The expected end, the readings and the rate changes of the run."""
+        return self.of.course
+
+    @property
+    def rates(self) -> dict[datetime, float]:
+        """The throughput by the time of the reading. A reading whose throughput is unknown is missing."""
+        return throughput(self.course.readings)
+
+    def after(self, time: datetime) -> float:
+        """Return the time from the start of the run until `time`."""
+        return max(0.0, (time - self.of.begun).total_seconds())
+
+    @property
+    def seconds(self) -> float | None:
+        """The actual time from the start to the recorded end. None while the run is open."""
+        return None if self.of.finished is None else self.after(self.of.finished)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome: `open`, `done`, `ended elsewhere` (the replicas were not those of the plan), `undone`, or
+        `ended` if the record does not show how the run ended.
+        """
+        if self.of.finished is None:
+            return "open"
+        if self.of.aborting:
+            return "undone"
+        return "ended" if self.course.verdict is None else _ENDS.get(self.course.verdict, "ended")
+
+    @property
+    def end_seen(self) -> bool:
+        """True if the run ended soon after its last reading with bytes left. Without a reading with bytes left, the
+        start of the run counts instead. Unknown bytes also count as left. False for an open run and for an undone run.
+        """
+        run = self.of
+        if run.finished is None or run.aborting:
+            return False
+        before = [one.at for one in self.course.readings if one.left != 0]
+        since = (run.finished - max(before, default=run.begun)).total_seconds()
+        return since <= max(_CLOSE_SECONDS, _CLOSE * (run.finished - run.begun).total_seconds())
 
     @property
     def end_unseen(self) -> bool:
-        """True if the actual time is only an upper bound, because no command saw the end of the copies.
+        """True if the actual time is only an upper bound, because no command saw the end of the copies."""
+        return self.of.finished is not None and not self.of.aborting and not self.end_seen
 
-        False for an undone run, and for a run without a known actual time.
+    @property
+    def error(self) -> float | None:
+        """The error of the expected time: (actual - expected) / expected. None if the run was undone or the expected
+        time is 0. Also None if no command saw the end of the copies, because the recorded end can be long after the
+        actual end.
         """
-        return self.seconds is not None and not self.end_seen and self.outcome != _UNDONE
+        seconds, expected = self.seconds, self.course.expected
+        return (seconds - expected) / expected if seconds is not None and expected and self.end_seen else None
 
     @property
     def deviation(self) -> str | None:
         """The error as text: a percentage, or a time if the expected time is 0. None if the error is unknown."""
         if self.error is not None:
             return f"{self.error:+.0%}"
-        if self.end_seen and self.expected == 0 and self.seconds is not None:
+        if self.end_seen and self.course.expected == 0 and self.seconds is not None:
             return f"+{human_duration(self.seconds)}"
         return None
+
+    @property
+    def who(self) -> str:
+        """The user and host of the command that began the run, or `not recorded`."""
+        return _NOT_RECORDED if self.of.owner is None else f"{self.of.owner.user}@{self.of.owner.host}"
+
+    @property
+    def not_kept(self) -> str:
+        """The number of dropped changes, as a line for people."""
+        dropped = self.course.changes_dropped
+        return f"{agreeing(dropped, 'more change', 'between those above is', 'between those above are')} not recorded"
+
+
+def _summary(found: ReportedRun) -> JsonObject:
+    """Return the JSON of one run. `throttle` is the latest throttle, without rates of single brokers."""
+    run, course = found.of, found.course
+    return {
+        "run": run.id,
+        "begun": run.begun,
+        "ended": run.finished,
+        "outcome": found.outcome,
+        "seconds": _TENTHS(found.seconds),
+        "expected_seconds": _TENTHS(course.expected),
+        "error": _ERROR(found.error),
+        "bytes_copied": course.copied,
+        "bytes_expected": course.expected_bytes,
+        "throttle": run.rate,
+        "user": None if run.owner is None else run.owner.user,
+        "host": None if run.owner is None else run.owner.host,
+        "reason": run.reason,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +142,7 @@ class RunsListed(Answer):
         "reason",
     )
 
-    runs: tuple[RunSummary, ...]
+    runs: tuple[ReportedRun, ...] = key(form=each(_summary))
 
     def text(self) -> Iterator[str]:
         if not self.runs:
@@ -106,9 +151,9 @@ class RunsListed(Answer):
         heads = ["run", "outcome", "bytes", "time", "error", "who"]
         rows = [
             [
-                one.run,
+                one.of.id,
                 one.outcome,
-                size_or_unknown(one.copied),
+                size_or_unknown(one.course.copied),
                 "" if one.seconds is None else human_duration(one.seconds),
                 "" if one.seconds is None else one.deviation or UNKNOWN,
                 one.who,
@@ -119,35 +164,33 @@ class RunsListed(Answer):
 
     def rows(self) -> Iterator[Row]:
         for one in self.runs:
-            ended = None if one.ended is None else one.ended.isoformat()
-            numbers = (one.copied, _TENTHS(one.expected), _TENTHS(one.seconds), rounded(3)(one.error))
+            run, owner = one.of, one.of.owner
+            ended = None if run.finished is None else run.finished.isoformat()
+            numbers = (one.course.copied, _TENTHS(one.course.expected), _TENTHS(one.seconds), _ERROR(one.error))
             texts = (None if number is None else str(number) for number in numbers)
-            yield (one.run, one.begun.isoformat(), ended, one.outcome, *texts, one.user, one.host, one.reason)
+            names = (None, None) if owner is None else (owner.user, owner.host)
+            yield (run.id, run.begun.isoformat(), ended, one.outcome, *texts, *names, run.reason)
 
 
-def _seconds(run: Run, time: datetime) -> float:
-    return max(0.0, (time - run.begun).total_seconds())
-
-
-def _recorded(run: Run) -> JsonObject:
-    """Return the JSON of the recorded course. Each `seconds` counts from the start of the run. For a broker, it is the
+def _report(found: ReportedRun) -> JsonObject:
+    """Return the JSON of a run and its course. Each `seconds` counts from the start of the run. For a broker, it is the
     end of the last copy.
     """
-    course, rates = run.course, throughput(run.course.readings)
+    course, rates = found.course, found.rates
     brokers = [
         {
             "broker": to.broker,
             "bytes_expected": to.expected_bytes,
             "bytes_copied": to.copied,
             "expected_seconds": _TENTHS(to.expected),
-            "seconds": None if to.ended is None else _TENTHS(_seconds(run, to.ended)),
+            "seconds": None if to.ended is None else _TENTHS(found.after(to.ended)),
         }
         for to in course.brokers
     ]
     readings = [
         {
             "time": one.at,
-            "seconds": _TENTHS(_seconds(run, one.at)),
+            "seconds": _TENTHS(found.after(one.at)),
             "bytes_copied": one.copied,
             "bytes_left": one.left,
             "throughput": _WHOLE(rates.get(one.at)),
@@ -157,7 +200,7 @@ def _recorded(run: Run) -> JsonObject:
     changes = [
         {
             "time": one.at,
-            "seconds": _TENTHS(_seconds(run, one.at)),
+            "seconds": _TENTHS(found.after(one.at)),
             "from": one.before,
             "to": one.rate,
             "by": one.by,
@@ -167,12 +210,13 @@ def _recorded(run: Run) -> JsonObject:
         for one in course.changes
     ]
     return {
-        "partitions": len(run.plan.targets) or None,
+        **_summary(found),
+        "partitions": len(found.of.plan.targets) or None,
         "brokers": brokers,
         "readings": readings,
         "changes": changes,
         "changes_dropped": course.changes_dropped,
-        "rollback": plan_or_null(run.rollback),
+        "rollback": plan_or_null(found.of.rollback),
     }
 
 
@@ -182,35 +226,13 @@ class RunReport(Answer):
 
     HEADER: ClassVar = ("time", "seconds", "bytes_copied", "bytes_left", "throughput")
 
-    summary: RunSummary = spread()
-    recorded: Run = spread(_recorded)
-
-    @property
-    def course(self) -> Course:
-        """The expected end, the readings and the rate changes of the run, as recorded."""
-        return self.recorded.course
-
-    @property
-    def rates(self) -> dict[datetime, float]:
-        """The throughput in bytes per second, by the time of the reading. A reading whose throughput is unknown is
-        missing.
-        """
-        return throughput(self.course.readings)
-
-    def after(self, time: datetime) -> float:
-        """Return the seconds from the start of the run until `time`."""
-        return _seconds(self.recorded, time)
-
-    @property
-    def not_kept(self) -> str:
-        """The number of dropped changes, as a line for people."""
-        dropped = self.course.changes_dropped
-        return f"{agreeing(dropped, 'more change', 'between those above is', 'between those above are')} not recorded"
+    recorded: ReportedRun = spread(_report)
 
     def text(self) -> Iterator[str]:
-        yield f"Run {self.summary.run}: {self.summary.outcome}"
-        yield from (f"  {name + ':':<11} {value}" for name, value in facts(self))
-        if self.course.brokers:
+        run = self.recorded
+        yield f"Run {run.of.id}: {run.outcome}"
+        yield from (f"  {name + ':':<11} {value}" for name, value in facts(run))
+        if run.course.brokers:
             yield from ("", "Copies to each broker (expected and actual end are times since the start of the run):")
             heads = ["to", "bytes expected", "copied", "expected end", "actual end"]
             rows = [
@@ -219,20 +241,20 @@ class RunReport(Answer):
                     size_or_unknown(to.expected_bytes),
                     size_or_unknown(to.copied),
                     time_or_unknown(to.expected),
-                    time_or_unknown(None if to.ended is None else self.after(to.ended)),
+                    time_or_unknown(None if to.ended is None else run.after(to.ended)),
                 ]
-                for to in self.course.brokers
+                for to in run.course.brokers
             ]
             yield from (f"  {line}" for line in aligned(rows, heads))
         yield ""
-        if rates := self.rates:
+        if rates := run.rates:
             yield "Throughput:"
             heads = ["after", "copied", "left", "throughput"]
-            readings = self.course.readings
+            readings = run.course.readings
             step = -(-len(readings) // _SHOWN)
             rows = [
                 [
-                    human_duration(self.after(one.at)),
+                    human_duration(run.after(one.at)),
                     size_or_unknown(one.copied),
                     size_or_unknown(one.left),
                     rate_or_unknown(rates.get(one.at)),
@@ -243,16 +265,16 @@ class RunReport(Answer):
         else:
             yield UNWATCHED
         yield from ("", "Throttle changes:")
-        yield from (f"  {_change_line(change)}" for change in self.course.changes)
-        if self.course.changes_dropped:
-            yield f"  {self.not_kept}"
-        if not self.course.changes:
+        yield from (f"  {_change_line(change)}" for change in run.course.changes)
+        if run.course.changes_dropped:
+            yield f"  {run.not_kept}"
+        if not run.course.changes:
             yield "  none is recorded"
 
     def rows(self) -> Iterator[Row]:
-        rates = self.rates
-        for one in self.course.readings:
-            numbers = (_TENTHS(self.after(one.at)), one.copied, one.left, _WHOLE(rates.get(one.at)))
+        run, rates = self.recorded, self.recorded.rates
+        for one in run.course.readings:
+            numbers = (_TENTHS(run.after(one.at)), one.copied, one.left, _WHOLE(rates.get(one.at)))
             yield (one.at.isoformat(), *(None if number is None else str(number) for number in numbers))
 
 
@@ -268,69 +290,22 @@ UNWATCHED: Final = (
 )
 
 
-def facts(report: RunReport) -> Iterator[tuple[str, str]]:
+def facts(recorded: ReportedRun) -> Iterator[tuple[str, str]]:
     """Yield the lines at the top of a report, each as a name and a value."""
-    one = report.summary
-    yield "began", moment(one.begun)
-    yield "ended", "not yet" if one.ended is None else moment(one.ended)
-    yield "who", one.who
-    yield "reason", _NOT_RECORDED if one.reason is None else one.reason
-    yield "throttle", _rate(one.throttle) + (" (changed, see below)" if report.course.changes else "")
-    yield "expected", _NOT_RECORDED if one.expected is None else human_duration(one.expected)
-    if one.seconds is not None and one.end_unseen:
-        yield "actual", f"at most {human_duration(one.seconds)}, because no command saw the end of the copies"
-    elif one.seconds is not None:
-        yield "actual", human_duration(one.seconds) + ("" if one.deviation is None else f" ({one.deviation})")
-    yield "bytes", f"copied: {size_or_unknown(one.copied)}, expected: {size_or_unknown(one.expected_bytes)}"
-    targets = report.recorded.plan.targets
-    yield "partitions", f"{len(targets):,}" if targets else UNKNOWN
-
-
-def listed(run: Run) -> RunSummary:
-    """Return the summary of a run."""
-    course = run.course
-    seconds = None if run.finished is None else _seconds(run, run.finished)
-    expected, end_seen = course.expected, _end_seen(run)
-    return RunSummary(
-        run=run.id,
-        begun=run.begun,
-        ended=run.finished,
-        outcome=_outcome(run),
-        seconds=seconds,
-        expected=expected,
-        error=None if seconds is None or not expected or not end_seen else (seconds - expected) / expected,
-        copied=course.copied,
-        expected_bytes=course.expected_bytes,
-        throttle=run.rate,
-        user=None if run.owner is None else run.owner.user,
-        host=None if run.owner is None else run.owner.host,
-        reason=run.reason,
-        end_seen=end_seen,
-    )
-
-
-def _end_seen(run: Run) -> bool:
-    """Return True if the run ended soon after its last reading with bytes left. Without a reading with bytes left, the
-    start of the run counts instead. Unknown bytes also count as left. False for an open run and for an undone run.
-    """
-    if run.finished is None or run.aborting:
-        return False
-    before = [one.at for one in run.course.readings if one.left != 0]
-    since = (run.finished - max(before, default=run.begun)).total_seconds()
-    return since <= max(_CLOSE_SECONDS, _CLOSE * (run.finished - run.begun).total_seconds())
-
-
-def reported(run: Run) -> RunReport:
-    """Return the report of a run."""
-    return RunReport(summary=listed(run), recorded=run)
-
-
-def _outcome(run: Run) -> str:
-    if run.finished is None:
-        return "open"
-    if run.aborting:
-        return _UNDONE
-    return "ended" if run.course.verdict is None else _ENDS.get(run.course.verdict, "ended")
+    run, course = recorded.of, recorded.course
+    yield "began", moment(run.begun)
+    yield "ended", "not yet" if run.finished is None else moment(run.finished)
+    yield "who", recorded.who
+    yield "reason", _NOT_RECORDED if run.reason is None else run.reason
+    yield "throttle", _rate(run.rate) + (" (changed, see below)" if course.changes else "")
+    yield "expected", _NOT_RECORDED if course.expected is None else human_duration(course.expected)
+    if recorded.seconds is not None and recorded.end_unseen:
+        yield "actual", f"at most {human_duration(recorded.seconds)}, because no command saw the end of the copies"
+    elif recorded.seconds is not None:
+        deviation = "" if recorded.deviation is None else f" ({recorded.deviation})"
+        yield "actual", human_duration(recorded.seconds) + deviation
+    yield "bytes", f"copied: {size_or_unknown(course.copied)}, expected: {size_or_unknown(course.expected_bytes)}"
+    yield "partitions", f"{len(run.plan.targets):,}" if run.plan.targets else UNKNOWN
 
 
 def _rate(rate: ByteRate | None) -> str:

@@ -10,7 +10,7 @@ from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, FAILED, worded
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.page import environment, must_be_writable, write_page
-from kquota.cli.move.report.answer import UNWATCHED, RunReport, RunsListed, facts, listed, reported
+from kquota.cli.move.report.answer import UNWATCHED, ReportedRun, RunReport, RunsListed, facts
 from kquota.cli.move.report.command import ReportOptions
 from kquota.cli.output import moment
 from kquota.cli.suggestion import suggested
@@ -43,7 +43,8 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
     notes = tuple(f"error: run {name} cannot be read: {worded(why)}" for name, why in sorted(unread.items()))
     if options.run is None:
         empty = () if moves else ("no run of a move is on record", *unseen)
-        return RunsListed(runs=tuple(map(listed, moves)), notes=(*notes, *empty), code=FAILED if unread else DONE)
+        shown = tuple(ReportedRun(of=one) for one in moves)
+        return RunsListed(runs=shown, notes=(*notes, *empty), code=FAILED if unread else DONE)
     named = next((one for one in moves if one.id == options.run), None)
     if named is None:
         if unread:
@@ -58,43 +59,42 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
             f"run {options.run}: no run with this id is on record (newest runs: {known}). See all runs with "
             f"{suggested('move report')}"
         )
-    answer = reported(named)
+    recorded = ReportedRun(of=named)
     if options.report is not None:
-        write_page(options.report, page(answer))
-    return answer
+        write_page(options.report, page(recorded))
+    return RunReport(recorded=recorded)
 
 
-def page(answer: RunReport) -> str:
-    """Return the report as an HTML page. Equal answers give the same page."""
-    rates = answer.rates
+def page(run: ReportedRun) -> str:
+    """Return the report of a run as an HTML page. The same run always gives the same page."""
+    rates = run.rates
     ends = [
-        (to.broker, to.expected, answer.after(to.ended))
-        for to in answer.course.brokers
+        (to.broker, to.expected, run.after(to.ended))
+        for to in run.course.brokers
         if to.expected is not None and to.ended is not None
     ]
     return (
         environment(__package__, [moment])
         .get_template("run.html.jinja")
         .render(
-            answer=answer,
-            run=answer.summary,
-            facts=list(facts(answer)),
+            run=run,
+            facts=list(facts(run)),
             generator=_GENERATOR,
             rows=_ROWS,
             unwatched=UNWATCHED,
             rates=rates,
-            course=_course(answer, rates) if rates else None,
+            course=_course(run, rates) if rates else None,
             compared=plots.compared(ends) if ends else None,
         )
     )
 
 
-def _course(answer: RunReport, rates: Mapping[datetime, float]) -> plots.Plot:
-    readings = [(answer.after(one.at), rates[one.at]) for one in answer.course.readings if one.at in rates]
-    before = next(answer.after(one.at) for one in answer.course.readings if one.copied is not None)
-    end = max(readings[-1][0], answer.summary.seconds or 0.0)
-    changes = [change for change in answer.course.changes if not change.settings]
-    first = changes[0].before if changes else answer.summary.throttle
-    throttles = [(0.0, first), *((answer.after(change.at), change.rate) for change in changes)]
+def _course(run: ReportedRun, rates: Mapping[datetime, float]) -> plots.Plot:
+    readings = [(run.after(one.at), rates[one.at]) for one in run.course.readings if one.at in rates]
+    before = next(run.after(one.at) for one in run.course.readings if one.copied is not None)
+    end = max(readings[-1][0], run.seconds or 0.0)
+    changes = [change for change in run.course.changes if not change.settings]
+    first = changes[0].before if changes else run.of.rate
+    throttles = [(0.0, first), *((run.after(change.at), change.rate) for change in changes)]
     known = [(seconds, float(rate)) for seconds, rate in throttles if rate is not None]
     return plots.course([(before, readings[0][1]), *readings], known, end)
