@@ -70,6 +70,25 @@ def _round(one: Round) -> JsonObject:
     return {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
 
 
+def _deploy_quotas(held: Quotas) -> JsonObject:
+    return {
+        "strict": held.strict,
+        "controller_mutation_rate": held.limit(Model.BUCKET),
+        "request_percentage": held.limit(Model.SHARE),
+        "window_num": held.samples,
+    }
+
+
+def _deploy(found: Deploy) -> JsonObject:
+    return {
+        "mutations": found.mutations,
+        "ms": found.ms,
+        "next_wait_ms": found.next_wait_ms,
+        "requests": len(found.rounds),
+        "rounds": [_round(one) for one in found.rounds],
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed(Answer):
     """The requests and the duration of a load of topics under a mutation rate."""
@@ -78,63 +97,34 @@ class Deployed(Answer):
 
     model: str
     """The arithmetic that was used, as a value of `--model`."""
-    strict: bool
-    """False with `--permissive`."""
-    controller_mutation_rate: float
-    request_percentage: float | None
-    """None if this quota is not set."""
-    window_num: int
-    topics: int
-    mutations: int
-    ms: int
-    """The time from the first request to the last."""
-    next_wait_ms: int
-    """The time that another request immediately after the last request would wait."""
-    requests: int
-    rounds: tuple[Round, ...] = key(form=each(_round))
-    items: Sequence[int] = hidden()
+    held: Quotas = spread(_deploy_quotas)
+    items: Sequence[int] = key("topics", len)
     """The number of partitions of each topic."""
+    found: Deploy = spread(_deploy)
     sought: bool = hidden()
     """True if kquota searched for the smallest rate."""
 
     def text(self) -> Iterator[str]:
-        rate, window = self.controller_mutation_rate, self.window_num * SAMPLE_MS / 1_000
+        rate, share = self.held.limit(Model.BUCKET) or 0.0, self.held.limit(Model.SHARE)
+        window = self.held.samples * SAMPLE_MS / 1_000
         smallest = ", the smallest rate that is fast enough" if self.sought else ""
         burst = f"up to {rate * window:g} at once, which is the quota for {window:g} s"
-        client = "" if self.strict else "; brokers only delay the client"
+        client = "" if self.held.strict else "; brokers only delay the client"
         yield f"Quota        {_per_second(rate)}{smallest}; {burst} ({self.model} model{client})"
-        if self.request_percentage is not None:
-            yield f"             and {self.request_percentage:g}% of one thread's time"
+        if share is not None:
+            yield f"             and {share:g}% of one thread's time"
         size = f" x {counted(self.items[0], 'partition')}" if len(set(self.items)) == 1 else ""
-        yield f"Load         {counted(self.topics, 'topic')}{size} = {counted(sum(self.items), 'mutation')}"
-        yield f"Done         {_time(self.ms)} after the first request, {counted(self.requests, 'request')}"
-        if self.next_wait_ms:
-            yield f"Afterwards   the next request waits {_time(self.next_wait_ms)}"
+        yield f"Load         {counted(len(self.items), 'topic')}{size} = {counted(sum(self.items), 'mutation')}"
+        requests = counted(len(self.found.rounds), "request")
+        yield f"Done         {_time(self.found.ms)} after the first request, {requests}"
+        if self.found.next_wait_ms:
+            yield f"Afterwards   the next request waits {_time(self.found.next_wait_ms)}"
         yield ""
-        yield from _rounds(self.rounds)
+        yield from _rounds(self.found.rounds)
         curve = Curve()
-        for one in self.rounds:
+        for one in self.found.rounds:
             curve.add(one.at, one.mutations)
         yield from _plot(curve, "mutations")
-
-
-def deployed(found: Deploy, items: Sequence[int], held: Quotas, rate: float, model: str, *, sought: bool) -> Deployed:
-    """Return the answer for topics under a mutation rate. `model` names the arithmetic that was used for `found`."""
-    return Deployed(
-        model=model,
-        strict=held.strict,
-        controller_mutation_rate=rate,
-        request_percentage=held.limit(Model.SHARE),
-        window_num=held.samples,
-        topics=len(items),
-        mutations=found.mutations,
-        ms=found.ms,
-        next_wait_ms=found.next_wait_ms,
-        requests=len(found.rounds),
-        rounds=found.rounds,
-        items=items,
-        sought=sought,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

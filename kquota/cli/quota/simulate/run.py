@@ -12,7 +12,7 @@ from kquota.cli.engine_options import engine, spark_reader
 from kquota.cli.list_options import topics_in
 from kquota.cli.options import option_name
 from kquota.cli.output import Answer
-from kquota.cli.quota.simulate.answer import UNFINISHED, Streamed, Traced, client_name, deployed
+from kquota.cli.quota.simulate.answer import UNFINISHED, Deployed, Streamed, Traced, client_name
 from kquota.cli.quota.simulate.command import LASTING, LIMITS, REQUEST_SIZE, Arithmetic, SimulateOptions
 from kquota.errors import Invalid
 from kquota.list_text import listed
@@ -127,9 +127,10 @@ def _deployed(given: SimulateOptions, held: Quotas) -> Answer:
                 "no mutation rate is high enough: the request percentage alone makes the load take longer than "
                 "--within. Give a longer --within or a higher --request-percentage"
             ) from error
+        held = Quotas(strict=held.strict, samples=held.samples, **held.limits, controller_mutation_rate=rate)
     assert rate is not None
     found = deploy(items, quota(given.model, rate, held.samples), manner)
-    return deployed(found, items, held, rate, given.model.value, sought=within is not None)
+    return Deployed(model=given.model.value, held=held, items=items, found=found, sought=within is not None)
 
 
 def quota(model: Arithmetic, rate: float, samples: int) -> Admission:
