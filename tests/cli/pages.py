@@ -86,6 +86,7 @@ def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
         Arrival(broker=b, log_dir=None, copies=1, bytes=come[b], writes=case.writes, grows=case.writes)
         for b in sorted(come)
     ]
+    topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
     measured = Measured(
         health=health,
         partitions=10,
@@ -107,20 +108,18 @@ def ticket(case: Case, errors: ErrorBand = OF_THE_MODEL) -> Ticket:
             Wave(first=f"{case.topic}-{n}", last=f"{case.topic}-{n}", partitions=1, work=part)
             for n, part in enumerate(parts)
         ),
-    )
-    inputs = Inputs(source=CLUSTER, names=(), files=NOTHING, sources=(RateSource(kind=SAMPLE),))
-    bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
-    found = Calculated(measured=measured, bytes_in=bytes_in, running=case.running)
-    answer = estimate(inputs, found, asked, errors)
-    topics = (MovingTopic(topic=case.topic, partitions=made.copies, copies=made.copies, bytes=made.bytes),)
-    return Ticket(
-        answer=answer,
-        asked=asked,
         moved=Moved(
             held=tuple(BrokerBytes(broker=b, before=size * (b < 3), after=size * (b != 2)) for b in brokers),
             topics=topics if made.copies else (),
             topics_in_all=1 if made.copies else 0,
         ),
+    )
+    inputs = Inputs(source=CLUSTER, names=(), files=NOTHING, sources=(RateSource(kind=SAMPLE),))
+    bytes_in = {BrokerId(1): case.traffic} if case.traffic else {}
+    found = Calculated(measured=measured, bytes_in=bytes_in, running=case.running)
+    answer = estimate(inputs, found, asked, errors)
+    return Ticket(
+        answer=answer,
         wanted=Wanted(path=Path("move.html"), plan=case.plan, cluster=case.options, runnable=case.runnable),
         remarks=case.remarks,
         made=datetime(2026, 11, 21, 20, 30, tzinfo=UTC),

@@ -79,7 +79,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         remember(kept, plan, answer.pace)
     yield answer
     if wanted is not None:
-        page.write(wanted, plan, answer, limited, noted)
+        page.write(wanted, plan, answer, noted)
     if why := answer.verdict.error or log_dir_time.never(within):
         raise Refused(why)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.measure import ByteRate, human_duration, human_rate
 from kquota.pace.kip73 import Window
 from kquota.pace.share import Pace
@@ -48,8 +47,8 @@ class ThrottleCurve:
     """The longest time in the plot."""
 
 
-def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> ThrottleCurve:
-    """Return the curve of a move that copies something."""
+def curve(pace: Pace | Waves, given: float | None, window: Window) -> ThrottleCurve:
+    """Return the curve of a move that copies something. `given` is the deadline in seconds, or None."""
     never, throttle = pace.least_throttle, pace.throttle
     # If the move never finishes under this throttle, the plot shows higher throttles, under which the move finishes.
     typical = throttle if pace.feasible is not False else ByteRate(int(2 * (never or throttle)))
@@ -58,7 +57,7 @@ def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> Throttle
     widest = 1.1 * max(2 * typical, throttle, *(rate for _, rate in near))
     seconds = _seconds(pace)
     usual = _seconds(pace.under(typical)) or 1.0
-    deadline = asked.deadline if asked.deadline is not None and asked.deadline <= _FAR * usual else None
+    deadline = given if given is not None and given <= _FAR * usual else None
     return ThrottleCurve(
         throttle=throttle,
         seconds=seconds,
@@ -66,7 +65,7 @@ def curve(pace: Pace | Waves, asked: EstimateLimits, window: Window) -> Throttle
         points=tuple(_points(pace, never or 0.0, widest)),
         deadline=deadline,
         bounds=near,
-        beyond=tuple(_beyond(asked, deadline, [b for b in bounds if b not in near])),
+        beyond=tuple(_beyond(given, deadline, [b for b in bounds if b not in near])),
         widest=widest,
         longest=1.15 * max(3 * usual, deadline or 0.0),
     )
@@ -90,7 +89,7 @@ def _seconds(pace: Pace | Waves) -> float | None:
     return pace.seconds_without_writes if pace.feasible is None else pace.seconds
 
 
-def _beyond(asked: EstimateLimits, deadline: float | None, bounds: Sequence[tuple[str, float]]) -> Iterator[str]:
-    if asked.deadline is not None and deadline is None:
-        yield f"the deadline, {human_duration(asked.deadline)}"
+def _beyond(given: float | None, deadline: float | None, bounds: Sequence[tuple[str, float]]) -> Iterator[str]:
+    if given is not None and deadline is None:
+        yield f"the deadline, {human_duration(given)}"
     yield from (label for label, _ in bounds)

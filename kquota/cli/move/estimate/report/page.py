@@ -16,7 +16,6 @@ from kquota.cli.contract import say
 from kquota.cli.formats import printable
 from kquota.cli.keeping_up import named_wave, why_never
 from kquota.cli.move.estimate.answer import Estimate
-from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.outlook import band_source, may_fit, warnings, why_full
 from kquota.cli.move.estimate.report import commands
 from kquota.cli.move.estimate.report.plots import must_be_installed
@@ -62,10 +61,10 @@ def page(ticket: Ticket) -> str:
             answer=answer,
             made=ticket.made.astimezone(UTC),
             rows=_ROWS,
-            stored=stored(ticket) if ticket.moved.held else None,
+            stored=stored(answer),
             rooms=sorted(answer.outlook.checked, key=itemgetter(0)),
             carried=carried(answer) if moves else None,
-            times=times(ticket) if moves else None,
+            times=times(answer) if moves else None,
             sources=sources(answer),
         )
     )
@@ -93,22 +92,12 @@ def knowing(wanted: Wanted, plan: Plan | PlanFiles) -> Wanted:
     return wanted if isinstance(plan, Plan) else replace(wanted, plan=plan.name, runnable=False)
 
 
-def write(
-    wanted: Wanted, plan: Plan | PlanFiles, answer: Estimate, asked: EstimateLimits, remarks: Iterable[str]
-) -> None:
+def write(wanted: Wanted, plan: Plan | PlanFiles, answer: Estimate, remarks: Iterable[str]) -> None:
     """Write the page, and report its path on stderr. Raises Refused if the page cannot be written.
 
     `remarks` are the notes and warnings about the inputs.
     """
-    assert answer.measured.moved is not None
-    ticket = Ticket(
-        wanted=knowing(wanted, plan),
-        answer=answer,
-        asked=asked,
-        moved=answer.measured.moved,
-        remarks=tuple(remarks),
-        made=datetime.now(UTC),
-    )
+    ticket = Ticket(wanted=knowing(wanted, plan), answer=answer, remarks=tuple(remarks), made=datetime.now(UTC))
     write_page(wanted.path, page(ticket))
 
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from kquota.cli.move.estimate.answer import Estimate
-from kquota.cli.move.estimate.limits import EstimateLimits
 from kquota.cli.move.estimate.report import plots
 from kquota.cli.move.estimate.report.curve import ThrottleCurve, curve
 from kquota.cli.move.estimate.report.plots import Plot
 from kquota.measure import counted
 from kquota.pace.disk_space import disks
 from kquota.pace.share import Share, Side
-from kquota.sizes.replica import Moved
 
 _NAMES: Final = 10
 """The maximum number of file names that are listed, because a history can have thousands of files."""
@@ -45,8 +43,6 @@ class Ticket:
 
     wanted: Wanted
     answer: Estimate
-    asked: EstimateLimits
-    moved: Moved
     remarks: tuple[str, ...]
     """The notes and warnings about the inputs."""
     made: datetime
@@ -86,9 +82,12 @@ class Carried:
     """
 
 
-def stored(ticket: Ticket) -> Stored:
-    """Return the plot of the stored bytes, and the values that describe it (see `Stored`)."""
-    held, known = ticket.moved.held, disks(ticket.answer.outlook.volumes)
+def stored(answer: Estimate) -> Stored | None:
+    """Return the plot of the stored bytes, and the values that describe it (see `Stored`), or None without bytes."""
+    assert answer.measured.moved is not None
+    held, known = answer.measured.moved.held, disks(answer.outlook.volumes)
+    if not held:
+        return None
     shown = sorted(sorted(held, key=lambda h: -abs(h.after - h.before))[:_MOST], key=lambda h: h.broker)
     most = max(max(h.before, h.after) for h in shown)
     least = min(known.values(), default=None)
@@ -128,10 +127,10 @@ def carried(answer: Estimate) -> Carried:
     )
 
 
-def times(ticket: Ticket) -> tuple[Plot, ThrottleCurve]:
+def times(answer: Estimate) -> tuple[Plot, ThrottleCurve]:
     """Return the plot and the curve of the expected time under other throttles."""
-    found = curve(ticket.answer.verdict.judged, ticket.asked, ticket.answer.verdict.window)
-    return plots.time(found, ticket.answer.outlook.band), found
+    found = curve(answer.verdict.judged, answer.verdict.deadline, answer.verdict.window)
+    return plots.time(found, answer.outlook.band), found
 
 
 def sources(answer: Estimate) -> list[str]:
