@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -35,17 +35,6 @@ the limits that the measured use exceeds the most.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """The options that determine the proposed limits. `head_room` is a factor, for example 1.5, and `network` is in
-    bytes per second.
-    """
-
-    head_room: float
-    keys: tuple[str, ...]
-    network: float | None
-
-
 def run(options: AdviseOptions) -> Advised:
     """Propose limits from the measured use, and predict their throttle times. With `--compact`, also compact the
     snapshots.
@@ -56,7 +45,9 @@ def run(options: AdviseOptions) -> Advised:
     Prometheus does not answer. Raises Refused if Spark is missing, if a job fails, or if compacted snapshots cannot be
     written.
     """
-    rules = _rules(options)
+    keys = _keys(options)
+    head_room = percentage(options.head_room, "--head-room")
+    network = None if options.network is None else float(byte_rate(options.network, "--network"))
     where = engine(options.spark)
     step = duration(options.step, "--step")
     if step < 1:
@@ -77,32 +68,24 @@ def run(options: AdviseOptions) -> Advised:
     with world.quotas(at) as port, world.configs(at) as configs, local_files.workspace() as scratch:
         cluster_id, quotas = port.cluster_id(), port.everything()
         capacity = library.cluster_of(configs)
-        wish = _wish(options, rules, capacity)
+        if options.brokers is not None and not capacity.size:
+            raise Invalid(f"--brokers {options.brokers}: the current number of brokers is unknown. Leave out --brokers")
+        wish = Wish(head_room=1 + float(head_room), brokers=capacity.size, later=options.brokers)
         with ExitStack() as stack:
             measured, job = source.opened(stack, cluster_id, scratch)
-            uses = job.statistics(options.percentile / 100, rules.keys)
+            uses = job.statistics(options.percentile / 100, keys)
             found = sorted(proposals(uses, quotas, wish), key=lambda one: (one.use.bucket.key, one.entity.order()))
             waits = _predicted(job, found)
-    return _answer(options, rules, measured, quotas, capacity, found, waits, wish)
+    return _answer(options, measured, quotas, _capacities(capacity, network), found, waits, wish)
 
 
-def _rules(given: AdviseOptions) -> _Rules:
+def _keys(given: AdviseOptions) -> tuple[str, ...]:
     keys = tuple(given.key or KEYS)
     for key in keys:
         if key not in QUOTA_KEYS or QUOTA_KEYS[key].simulated is None:
             known = ", ".join(name for name, row in QUOTA_KEYS.items() if row.simulated is not None)
             raise Invalid(f"--key {key}: kquota does not measure the use of this key. Give one of {known}")
-    return _Rules(
-        head_room=1 + float(percentage(given.head_room, "--head-room")),
-        keys=keys,
-        network=None if given.network is None else float(byte_rate(given.network, "--network")),
-    )
-
-
-def _wish(given: AdviseOptions, rules: _Rules, capacity: Capacity) -> Wish:
-    if given.brokers is not None and not capacity.size:
-        raise Invalid(f"--brokers {given.brokers}: the current number of brokers is unknown. Leave out --brokers")
-    return Wish(head_room=rules.head_room, brokers=capacity.size, later=given.brokers)
+    return keys
 
 
 def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBucket, ThrottledTime]:
@@ -126,11 +109,11 @@ def _predicted(job: UsageJob, found: Sequence[ProposedLimit]) -> Mapping[QuotaBu
     }
 
 
-def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
+def _capacities(capacity: Capacity, network: float | None) -> dict[str, float]:
     """Return the capacity of one broker for each key whose capacity is known. The request capacity is the smallest of
     all brokers, and unknown if that of any broker is unknown.
     """
-    found = {key: rules.network for key, row in QUOTA_KEYS.items() if row.in_bytes and rules.network is not None}
+    found = {key: network for key, row in QUOTA_KEYS.items() if row.in_bytes and network is not None}
     threads = [one.request_capacity for one in capacity.brokers or ()]
     known = [float(one) for one in threads if one is not None]
     shares = [key for key, row in QUOTA_KEYS.items() if row.model is Model.SHARE]
@@ -139,10 +122,9 @@ def _capacities(capacity: Capacity, rules: _Rules) -> dict[str, float]:
 
 def _answer(
     given: AdviseOptions,
-    rules: _Rules,
     measured: MeasuredTime,
     quotas: QuotasByEntity,
-    capacity: Capacity,
+    capacities: Mapping[str, float],
     found: Sequence[ProposedLimit],
     waits: Mapping[QuotaBucket, ThrottledTime],
     wish: Wish,
@@ -154,10 +136,10 @@ def _answer(
         begin=measured.begin,
         end=measured.end,
         percentile=given.percentile,
-        head_room=rules.head_room - 1,
+        head_room=wish.head_room - 1,
         brokers=wish.brokers,
         brokers_later=wish.later,
-        totals=totals(found, _capacities(capacity, rules)),
+        totals=totals(found, capacities),
         resized=changed,
         clients=tuple((one, waits.get(one.use.bucket)) for one in found),
         quotas=document,
