@@ -66,6 +66,13 @@ def change_lines(one: Replacement | Throttling) -> Iterator[str]:
         yield f"    {name}: {_shown(name, old)} -> {_shown(name, new)}"
 
 
+def _change_lines(changes: Sequence[Replacement | Throttling], change: str) -> Iterator[str]:
+    for one in changes:
+        yield from change_lines(one)
+    if changes:
+        yield hash_line(change)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed(Answer):
     """The changes that a document makes."""
@@ -80,10 +87,7 @@ class Reviewed(Answer):
     """The entities that `--prune` keeps although `owns:` covers them."""
 
     def text(self) -> Iterator[str]:
-        for one in self.changes:
-            yield from change_lines(one)
-        if self.changes:
-            yield hash_line(self.change)
+        return _change_lines(self.changes, self.change)
 
     def rows(self) -> Iterator[Row]:
         for one in self.changes:
@@ -179,12 +183,7 @@ class Applied(Answer):
     """True if the operator already saw the changes at the prompt. The text then does not repeat them."""
 
     def text(self) -> Iterator[str]:
-        if self.confirmed:
-            return
-        for one in self.changes:
-            yield from change_lines(one)
-        if self.changes:
-            yield hash_line(self.change)
+        return iter(()) if self.confirmed else _change_lines(self.changes, self.change)
 
 
 def unsent(found: Difference) -> Unsent:
