@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Final
 
 from kquota.cli import world
 from kquota.cli.contract import DONE, FAILED, NOT_YET, complain, say, worded
-from kquota.cli.output import Answer, hidden
+from kquota.cli.output import Answer, Lines
 from kquota.cli.progress import lasting
 from kquota.cli.quota.probe import client_command, limit
 from kquota.cli.quota.probe.answer import LoadPlanned, probed
@@ -46,16 +46,6 @@ class CleanUpPlanned(Answer):
 
     def text(self) -> Iterator[str]:
         yield from [f"Would remove topic {topic}." for topic in self.topics] or ["Would remove nothing."]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedUp(Answer):
-    """The answer after `--clean-up`. stdout is empty with every `--output`, because stderr names the removed topics."""
-
-    interim: bool = hidden(default=True)
-
-    def text(self) -> Sequence[str]:
-        return ()
 
 
 def run(options: ProbeOptions) -> Answer:
@@ -164,7 +154,7 @@ def _clean_up(logins: ProbeLogins, *, dry_run: bool) -> Answer:
     ]
     code = NOT_YET if found.foreign or found.running else DONE
     if not dry_run:
-        return CleanedUp(closing_notes=tuple(running), code=code)
+        return Lines(lines=(), closing_notes=tuple(running), code=code)
     notes = (*(f"warning: {line}" for line in _foreign(found)), *running)
     return CleanUpPlanned(topics=tuple(topic.name for topic in found.over), closing_notes=notes, code=code)
 
