@@ -7,38 +7,37 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import TypeAlias
 
 from kquota.cli.configs.entities import entity_options
 from kquota.cli.connection import Connection
 from kquota.cli.contract import DONE, NOT_YET
 from kquota.cli.formats import printable
 from kquota.cli.options import option_name
-from kquota.cli.output import Answer, Part, Row
+from kquota.cli.output import Answer, JsonObject, Row, each, key
 from kquota.cli.quota.sentences import WIDTH, amount
 from kquota.cli.table import COLUMNS, columns
 from kquota.measure import counted
-from kquota.quota.entity import Entity
 from kquota.quota.finding import QuotaFinding
 from kquota.quota.limits import QuotaChange, plain
 from kquota.quota.precedence import QuotasByEntity
 
+FindingShown: TypeAlias = tuple[QuotaFinding, float | None, tuple[str, ...]]
+"""A finding, the affected limit (None if the finding concerns no limit), and the commands that carry out `do`."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaFindingShown(Part):
-    """A `QuotaFinding`, with the affected limit and the commands to run."""
 
-    rule: str
-    entity: Entity | None
-    """None if the finding is about the brokers, or about something that kquota could not read."""
-    key: str | None
-    """The quota key, or None if the finding is not about one key."""
-    value: float | None
-    """The affected limit, or None if the finding concerns no limit."""
-    what: str
-    why: str
-    do: str
-    commands: tuple[str, ...]
-    """The commands that carry out `do`, in order. Empty if only a person can decide what to change."""
+def _finding(shown: FindingShown) -> JsonObject:
+    one, value, commands = shown
+    return {
+        "rule": one.rule,
+        "entity": one.entity,
+        "key": one.key,
+        "value": value,
+        "what": one.what,
+        "why": one.why,
+        "do": one.do,
+        "commands": commands,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class Findings(Answer):
     """The number of entities that were checked."""
     limits: int
     """The number of limits that were checked."""
-    findings: tuple[QuotaFindingShown, ...]
+    findings: tuple[FindingShown, ...] = key(form=each(_finding))
 
     def text(self) -> Iterator[str]:
         """Yield the number of findings by rule, then a paragraph for each finding. Each command is on one line, so that
@@ -63,23 +62,23 @@ class Findings(Answer):
             yield f"no findings among {among}"
             return
         yield f"{counted(len(self.findings), 'finding')} among {among}"
-        for rule, count in sorted(Counter(one.rule for one in self.findings).items()):
+        for rule, count in sorted(Counter(one.rule for one, _, _ in self.findings).items()):
             yield f"  {rule:<24}{count:,}"
-        for one in self.findings:
+        for one, limit, commands in self.findings:
             yield ""
             whom = "the cluster" if one.entity is None else str(one.entity)
-            value = "" if one.key is None or one.value is None else f" {amount(one.key, one.value)}"
+            value = "" if one.key is None or limit is None else f" {amount(one.key, limit)}"
             yield from _wrapped("", whom if one.key is None else f"{whom}: {one.key}{value}")
             yield from _wrapped("  what   ", f"{one.what} ({one.rule})")
             yield from _wrapped("  why    ", one.why)
             yield from _wrapped("  do     ", one.do)
-            for command in one.commands:
+            for command in commands:
                 yield f"           {command}"
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each finding, with its commands joined by `&&`."""
-        for one in self.findings:
-            value, shell = None if one.value is None else plain(one.value), " && ".join(one.commands)
+        for one, limit, commands in self.findings:
+            value, shell = None if limit is None else plain(limit), " && ".join(commands)
             yield [one.rule, *columns(one.entity), one.key, value, one.what, one.why, one.do, shell]
 
 
@@ -88,15 +87,10 @@ def findings(found: Sequence[QuotaFinding], quotas: QuotasByEntity, given: Conne
     are findings, otherwise 0.
     """
     shown = (
-        QuotaFindingShown(
-            rule=one.rule,
-            entity=one.entity,
-            key=one.key,
-            value=None if one.entity is None or one.key is None else quotas.get(one.entity, {}).get(one.key),
-            what=one.what,
-            why=one.why,
-            do=one.do,
-            commands=tuple(_command(change, given) for change in one.cure),
+        (
+            one,
+            None if one.entity is None or one.key is None else quotas.get(one.entity, {}).get(one.key),
+            tuple(_command(change, given) for change in one.cure),
         )
         for one in found
     )
