@@ -17,7 +17,6 @@ from kquota.list_text import listed
 from kquota.measure import ByteRate, byte_rate, duration
 from kquota.pace.landing import Copying, DayPlan, RateBounds, day_plan, differs, landing_rate
 from kquota.probe.port import UNANSWERED_SECONDS
-from kquota.reassign.port import Clock, Runs
 from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.view import WatchedMoveView
 
@@ -126,7 +125,7 @@ def following(
     the errors of `protection.protecting`.
     """
     if not rules.protects:
-        return nullcontext(DuePace(setter=setter, rules=rules, runs=ports.runs, clock=ports.clock))
+        return nullcontext(DuePace(setter=setter, rules=rules, ports=ports))
     return protection.protecting(
         protection.bounds_of(rate, rules.bounds),
         rate,
@@ -170,18 +169,17 @@ class DuePace:
 
     setter: RateSetter
     rules: PaceRules
-    runs: Runs
-    clock: Clock
+    ports: WatchPorts
     changed: float | None = None
     """The monotonic time of the last change or failed attempt, in seconds. None before the first one."""
     interval: float = 5.0
 
     def after(self, found: Observed) -> None:
-        now = self.clock.monotonic()
+        now = self.ports.clock.monotonic()
         if self.changed is not None and now - self.changed < _SETTLING_SECONDS:
             return
         (move,) = found.view.moves
-        open_run = throttled(self.runs, move.run)
+        open_run = throttled(self.ports.runs, move.run)
         if open_run is None or open_run.rate is None:
             return
         wanted = self._wanted(move, open_run.rate)
@@ -193,10 +191,10 @@ class DuePace:
         self.setter.set(open_run, wanted, why)
 
     def wait(self, seconds: float) -> None:
-        self.clock.sleep(seconds)
+        self.ports.clock.sleep(seconds)
 
     def _wanted(self, move: WatchedMoveView, rate: ByteRate) -> ByteRate | None:
-        moment = self.clock.now()
+        moment = self.ports.clock.now()
         if self.rules.days is not None:
             return self.rules.days.at(moment.astimezone().time())
         copying = _copying(move)

@@ -25,7 +25,7 @@ from kquota.pace.reported import BrokerTimes, ReportedTime
 from kquota.probe.latency import LatencyProbe, measuring
 from kquota.probe.port import ConsumerGroups
 from kquota.reassign.moves import Replicas
-from kquota.reassign.port import Clock, Runs
+from kquota.reassign.port import Clock
 from kquota.reassign.run import Run
 from kquota.terms import REQUEST_PERCENTAGE, TopicPartition
 from kquota.watch.observation import Observed, WatchPorts
@@ -114,9 +114,8 @@ def protecting(
     ):
         yield ProtectedPace(
             setter=setter,
-            runs=ports.runs,
+            ports=ports,
             probe=probe,
-            clock=ports.clock,
             state=Protection(
                 low=low,
                 high=high,
@@ -199,9 +198,8 @@ class ProtectedPace:
     """Implements `MovePace`: lowers the throttle when clients become slow, and raises it while they are fast."""
 
     setter: RateSetter
-    runs: Runs
+    ports: WatchPorts
     probe: LatencyProbe
-    clock: Clock
     state: Protection
     since: float
     """The monotonic time at which the current window began, in seconds."""
@@ -224,7 +222,7 @@ class ProtectedPace:
     def after(self, found: Observed) -> None:
         partitions = found.reading.snapshot.partitions
         lost = shrunk(self.in_sync, partitions)
-        now = self.clock.monotonic()
+        now = self.ports.clock.monotonic()
         times: list[BrokerTimes] = []
         if self.reports is not None and (report := self.reports.new()) is not None:
             times, self.unreported = report
@@ -238,7 +236,7 @@ class ProtectedPace:
         )
         self.since = now
         (move,) = found.view.moves
-        open_run = throttled(self.runs, move.run)
+        open_run = throttled(self.ports.runs, move.run)
         if open_run is None or open_run.rate is None:
             return
         before = replace(self.state, rate=open_run.rate)
