@@ -49,20 +49,10 @@ def limits(throttle: str | None, deadline: str | None, nic: str | None, max_impa
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The throttle of a move, in bytes per second."""
-
-    throttle: ByteRate
-    in_time: ByteRate | None
-    """The smallest throttle that meets the deadline. None without a deadline, and if no throttle is known to meet
-    it.
-    """
-
-
-def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement) -> Chosen:
-    """Return the given throttle, otherwise the smallest throttle that meets the deadline. The `works` run one after the
-    other.
+def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcement) -> tuple[ByteRate, ByteRate | None]:
+    """Return the throttle of the move, and the smallest throttle that meets the deadline (None without a deadline, and
+    if no throttle is known to meet it). The first is the given throttle, otherwise the second. The `works` run one
+    after the other.
 
     Raises Refused if no throttle is given and none is known to meet the deadline.
     """
@@ -75,13 +65,13 @@ def chosen(asked: EstimateLimits, works: Iterable[Work], enforcement: Enforcemen
             if asked.throttle is None:
                 raise
     if asked.throttle is not None:
-        return Chosen(throttle=asked.throttle, in_time=in_time)
+        return asked.throttle, in_time
     if in_time is None:
         raise Refused(
             "--deadline: the throttle that meets it is unknown, because the write rates are unknown. "
             "Give --bytes-in BROKER=RATE, --history PATH or --throttle RATE"
         )
-    return Chosen(throttle=in_time, in_time=in_time)
+    return in_time, in_time
 
 
 def window(
@@ -93,7 +83,7 @@ def window(
 ) -> Window:
     """Return the window of the throttle (KIP-73), with the bounds of the copies and the operator's limits.
 
-    Rates are in bytes per second. `in_time` is as in `Chosen`. `bytes_in` is the highest write rate of one broker, or
+    Rates are in bytes per second. `in_time` is as in `chosen`. `bytes_in` is the highest write rate of one broker, or
     None if it is unknown. `replication_factor` is the smallest one in the plan.
     """
     above = [

@@ -124,25 +124,24 @@ def estimate(
     is given and none is known to meet the deadline.
     """
     measured, enforcement = found.measured, inputs.enforcement
-    chosen = limits.chosen(asked, measured.works, enforcement)
-    move = pace(measured.work, chosen.throttle, enforcement)
+    throttle, in_time = limits.chosen(asked, measured.works, enforcement)
+    move = pace(measured.work, throttle, enforcement)
     ahead = outlook(move, measured, found.bytes_in, inputs.volumes, errors)
     judged = ahead.waves or move
-    in_time = chosen.in_time
     window = limits.window(asked, judged, in_time, measured.max_bytes_in, measured.least_replicas)
     brokers = len({*measured.health.brokers, *inputs.brokers})
     sources = inputs.sources if measured.any_rate_known else ()
     return Estimate(
-        throttle=chosen.throttle,
+        throttle=throttle,
         sizes=SizesUsed(source=inputs.source, names=inputs.names, health=measured.health),
         write_rates=WriteRates(sources=sources, brokers_without_partitions=measured.unallotted),
         assumed=assumed(measured, live=inputs.source == CLUSTER),
         followers_out_of_sync=measured.lagging,
         running=found.running,
-        kip=_kip(measured, chosen.throttle, brokers),
+        kip=_kip(measured, throttle, brokers),
         pace=move,
         verdict=MoveVerdict(judged=judged, outlook=ahead, window=window, deadline=asked.deadline, in_time=in_time),
-        fetch=_fetch(asked, enforcement, chosen.throttle, brokers),
+        fetch=_fetch(asked, enforcement, throttle, brokers),
         enforcement=enforcement,
         throttles=_others(judged),
         outlook=ahead,

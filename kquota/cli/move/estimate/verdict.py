@@ -34,7 +34,7 @@ class MoveVerdict:
     deadline: float | None
     """The deadline in seconds, or None without a deadline."""
     in_time: ByteRate | None
-    """The smallest throttle that meets the deadline, as in `Chosen`."""
+    """The smallest throttle that meets the deadline, as in `limits.chosen`."""
 
     @property
     def late(self) -> bool | None:
