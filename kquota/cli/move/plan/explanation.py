@@ -36,14 +36,6 @@ _STDOUT: Final = 1
 _BROKERS: Final = 8
 _NAMED: Final = 5
 
-_WORDS: Final = {
-    Why.DRAIN: "drain",
-    Why.REPLICATION_FACTOR: "replication factor",
-    Why.RACKS: "racks",
-    Why.ADD: "add",
-    Why.BALANCE: "balance",
-}
-
 
 def explain(
     cluster: ClusterLayout, goal: Goal, found: Planned, source: str, *, file: str | None, everything: bool
@@ -112,9 +104,9 @@ def _reasons(change: PartitionChange) -> Iterator[str]:
             f"new on {copy.destination}" if copy.source is None else f"{copy.source} -> {copy.destination}"
             for copy in copies
         )
-        yield f"{_WORDS[why]}: {moves}"
+        yield f"{why.replace('-', ' ')}: {moves}"
     if change.drops:
-        yield f"{_WORDS[Why.REPLICATION_FACTOR]}: not on {joined(change.drops)}"
+        yield f"replication factor: not on {joined(change.drops)}"
 
 
 def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
