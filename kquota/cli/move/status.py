@@ -11,7 +11,6 @@ from kquota.cli.move.command import MoveStatusOptions
 from kquota.cli.output import Answer, JsonObject, each, key, moment, plain, rounded
 from kquota.cli.suggestion import suggested
 from kquota.measure import agreeing, counted, human_bytes, human_duration, human_rate
-from kquota.reassign.port import Snapshot
 from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.recovery import RunState, state
 from kquota.reassign.run import Owner, Purpose, Run
@@ -163,12 +162,13 @@ def run(options: MoveStatusOptions) -> OpenRuns:
         shown: tuple[OpenRun, ...] = ()
         if moving:
             found = MoveWatch(ports).glance()
+            now = found.reading.snapshot
             views = {view.run: view for view in found.view.moves}
             shown = tuple(
                 OpenRun(
                     of=one,
-                    state=state(one, found.reading.snapshot),
-                    done=_done(one, found.reading.snapshot),
+                    state=state(one, now),
+                    done=sum(of.progress is Progress.DONE for of in statuses(one.goal, now.partitions, now.running)),
                     record=runs.place(one),
                     view=views.get(one.id),
                     running_here=runs.is_running(one),
@@ -187,7 +187,3 @@ def run(options: MoveStatusOptions) -> OpenRuns:
     if runs.hidden and runs.alone is not None:
         notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
     return OpenRuns(runs=shown, writer=writer, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
-
-
-def _done(run: Run, found: Snapshot) -> int:
-    return sum(one.progress is Progress.DONE for one in statuses(run.goal, found.partitions, found.running))

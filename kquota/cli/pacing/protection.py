@@ -26,7 +26,6 @@ from kquota.probe.latency import LatencyProbe, measuring
 from kquota.probe.port import ConsumerGroups
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import Clock
-from kquota.reassign.run import Run
 from kquota.terms import REQUEST_PERCENTAGE, TopicPartition
 from kquota.watch.observation import Observed, WatchPorts
 from kquota.watch.reading import shrunk
@@ -253,7 +252,9 @@ class ProtectedPace:
                 return
             self.reported.clear()
         else:
-            self._say_pressure(open_run, step)
+            if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
+                self.reported.add(step.pressure)
+                say(f"run {open_run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")
             self.setter.repeat(open_run)
         for lag in step.excused:
             ignored = "kquota ignores this group until it keeps up"
@@ -268,11 +269,6 @@ class ProtectedPace:
                 self.unread.add(kind)
                 say(why)
         return None if isinstance(found, KquotaError) else found
-
-    def _say_pressure(self, run: Run, step: ProtectionStep) -> None:
-        if step.pressure not in (*self.reported, Pressure.CALM, Pressure.MEASURING):
-            self.reported.add(step.pressure)
-            say(f"run {run.id}: the throttle stays at {human_rate(step.rate)}: {_why(step)}")
 
 
 def _unread(found: OffsetsReading | KquotaError | None) -> dict[str, str]:

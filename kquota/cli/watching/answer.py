@@ -16,7 +16,7 @@ from kquota.cli.watching.wording import MoveNamed, SymptomShown, shown
 from kquota.measure import counted, human_duration, human_rate
 from kquota.watch.observation import Observed
 from kquota.watch.symptom import RunOpen, ThrottleLeft
-from kquota.watch.view import DestinationView, SlowestCopy, WatchedBroker, WatchedMoveView
+from kquota.watch.view import DestinationView, WatchedBroker, WatchedMoveView
 
 _WIDTH: Final = 80
 _NO_DRIFT: Final = 5.0
@@ -46,6 +46,7 @@ def _move(move: WatchedMoveView) -> JsonObject:
 
 
 def _destination(to: DestinationView) -> JsonObject:
+    slow = to.slowest
     return {
         "broker": to.broker,
         "copies": to.copies,
@@ -56,12 +57,10 @@ def _destination(to: DestinationView) -> JsonObject:
         "throttle": to.throttle,
         "throttled": to.throttled,
         "seconds_left": _SECONDS(to.seconds_left),
-        "slowest": None if to.slowest is None else _slowest(to.slowest),
+        "slowest": None
+        if slow is None
+        else {**plain(slow.partition), "left": slow.left, "seconds_left": _SECONDS(slow.seconds)},
     }
-
-
-def _slowest(copy: SlowestCopy) -> JsonObject:
-    return {**plain(copy.partition), "left": copy.left, "seconds_left": _SECONDS(copy.seconds)}
 
 
 def _broker(broker: WatchedBroker) -> JsonObject:

@@ -68,9 +68,9 @@ class MoveNamed:
 
 def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
     """Return a symptom as text and values. The keys of `values` are the names of the symptom's fields."""
-    return SymptomShown(
-        finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=_values(symptom)
-    )
+    fields = {name: getattr(symptom, name) for name in symptom.__dataclass_fields__}
+    values = {name: round(value, 1) if isinstance(value, float) else value for name, value in fields.items()}
+    return SymptomShown(finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=values)
 
 
 _NAMES: Mapping[type[Symptom], str] = {
@@ -249,8 +249,3 @@ def _moves(run: str | None) -> str:
 
 def _run(run: str | None) -> str:
     return "" if run is None else f" --run {run}"
-
-
-def _values(symptom: Symptom) -> Mapping[str, Any]:
-    values = {name: getattr(symptom, name) for name in symptom.__dataclass_fields__}
-    return {name: round(value, 1) if isinstance(value, float) else value for name, value in values.items()}

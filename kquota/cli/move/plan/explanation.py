@@ -52,7 +52,11 @@ def explain(
     say(f"sizes: {source}; the size of a partition is the size of its leader's log")
     if found.changes:
         show(_moves_table(found.changes[:most]), len(found.changes) - most, "move")
-        touched = {broker: share for broker, share in found.brokers.items() if everything or _touched(share)}
+        touched = {
+            broker: share
+            for broker, share in found.brokers.items()
+            if everything or share.before != share.after or share.incoming > 0
+        }
         show(_brokers_table(touched))
         untouched = len(found.brokers) - len(touched)
         print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
@@ -125,10 +129,6 @@ def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
     ]
     heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
     return aligned(rows, heads, left=[1])
-
-
-def _touched(share: BrokerChange) -> bool:
-    return share.before != share.after or share.incoming > 0
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:

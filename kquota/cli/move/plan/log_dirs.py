@@ -25,10 +25,6 @@ from kquota.sizes.replica import Cordon
 _NAMED: Final = 5
 
 
-def _move(move: LogDirMove) -> JsonObject:
-    return {**plain(move.partition), "size": move.size, "source": move.source, "destination": move.destination}
-
-
 def _log_dir(change: LogDirChange) -> JsonObject:
     shares = [change.share(grown) for grown in (0, change.incoming, change.after - change.before)]
     return {
@@ -51,7 +47,10 @@ def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons
         "sizes": "the live cluster",
         "broker": found.broker,
         **plan_values(found, goal.disk_limit),
-        "moves": list(map(_move, found.moves)),
+        "moves": [
+            {**plain(move.partition), "size": move.size, "source": move.source, "destination": move.destination}
+            for move in found.moves
+        ],
         "log_dirs": list(map(_log_dir, found.dirs)),
         "left": list(map(left_shown, found.left)),
         "cordoned": cordons_shown(cordons),

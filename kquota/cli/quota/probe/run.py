@@ -27,9 +27,7 @@ from kquota.probe import run as probe
 from kquota.probe.actions import Found
 from kquota.probe.behavior import BehaviorRecord
 from kquota.probe.ladder import Limit, Operation, Step
-from kquota.probe.load import Load
 from kquota.probe.port import ProbeCluster, ProbeLogins
-from kquota.probe.verdict import Reading
 from kquota.quota.explain import Explanation
 
 _CLIENT_SECONDS: Final = 60.0
@@ -82,7 +80,10 @@ def run(options: ProbeOptions) -> Answer:
             return LoadPlanned(probe=(load, explained))
         _remove_older(stage)
     made = Made()
-    found = probed(load, explained, _readings(logins, client_id, load, made))
+    say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
+    with _removed(logins, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
+        readings = probe.readings(logins, client_id, load, made.names, elapsed)
+    found = probed(load, explained, readings)
     return replace(found, code=FAILED) if made.left else found
 
 
@@ -93,12 +94,6 @@ def _explained(stage: ProbeCluster, user: str, client_id: str) -> Explanation:
             f"the brokers use client.quota.callback.class={found.cluster.callback}, which may apply other limits"
         )
     return found
-
-
-def _readings(logins: ProbeLogins, client_id: str, load: Load, made: Made) -> tuple[Reading, ...]:
-    say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
-    with _removed(logins, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
-        return probe.readings(logins, client_id, load, made.names, elapsed)
 
 
 def _limit(

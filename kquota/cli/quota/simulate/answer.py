@@ -66,10 +66,6 @@ def _cells(curve: Curve) -> JsonObject:
     return {"begin_ms": curve.first * curve.seconds * 1_000, "seconds": curve.seconds, "cells": curve.cells}
 
 
-def _round(one: Round) -> JsonObject:
-    return {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
-
-
 def _deploy_quotas(held: Quotas) -> JsonObject:
     return {
         "strict": held.strict,
@@ -85,7 +81,10 @@ def _deploy(found: Deploy) -> JsonObject:
         "ms": found.ms,
         "next_wait_ms": found.next_wait_ms,
         "requests": len(found.rounds),
-        "rounds": [_round(one) for one in found.rounds],
+        "rounds": [
+            {"ms": one.at, "topics": one.admitted, "mutations": one.mutations, "wait_ms": one.wait_ms}
+            for one in found.rounds
+        ],
     }
 
 
