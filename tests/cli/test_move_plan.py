@@ -14,9 +14,9 @@ from typing import IO
 import pytest
 
 from kquota.cli.formats import document
-from kquota.cli.move.plan.answer import move_plan
+from kquota.cli.move.plan.answer import MovePlan, plan_document
 from kquota.cli.move.plan.explanation import explain
-from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dir_plan
+from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dirs_document
 from kquota.errors import Invalid
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.placement.cluster import ClusterLayout, Disk
@@ -84,7 +84,8 @@ def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture
     cluster, wanted, everything = TOLD[name]
     found = plan(cluster, wanted)
     explain(cluster, wanted, found, "a test", file=None, everything=everything)
-    told = json.dumps(json.loads(document(move_plan(cluster, wanted, found, "a test"))))
+    answer = MovePlan(plan=found.plan, values=lambda: plan_document(cluster, wanted, found, "a test"))
+    told = json.dumps(json.loads(document(answer)))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN") == "1":
@@ -118,7 +119,8 @@ def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytes
     found = balanced(wanted, dirs, held(dirs))
     pace = LogDirPace(work=LogDirWork(broker=1, copies=len(found.moves), bytes=found.bytes), throttle=throttle)
     explain_log_dirs(found, pace, cordons(dirs), file="my plan.json", everything=False)
-    told = json.dumps(json.loads(document(log_dir_plan(wanted, found, pace, cordons(dirs)))))
+    answer = MovePlan(plan=found.plan, values=lambda: log_dirs_document(wanted, found, pace, cordons(dirs)))
+    told = json.dumps(json.loads(document(answer)))
     seen = f"--- stderr\n{capsys.readouterr().err}--- document\n{told}\n"
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("REWRITE_GOLDEN") == "1":

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 from kquota.cli.move.cordons import cordons_shown
 from kquota.cli.output import Answer, JsonObject, hidden, plain, spread
@@ -71,12 +70,8 @@ class MovePlan(Answer):
             yield self.plan.text()
 
 
-def move_plan(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> MovePlan:
-    """Return the answer. `source` is the source of the sizes."""
-    return MovePlan(plan=found.plan, values=partial(_document, cluster, goal, found, source))
-
-
-def _document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:
+def plan_document(cluster: ClusterLayout, goal: Goal, found: Planned, source: str) -> JsonObject:
+    """Return the JSON of a plan for brokers. `source` is the source of the sizes."""
     return {
         "sizes": source,
         **plan_values(found, goal.disk_limit),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Final
 
 from kquota.cli.contract import say
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
 from kquota.cli.move.log_dir_time import time_line, time_shown
-from kquota.cli.move.plan.answer import MovePlan, disk_shown, left_shown, plan_values
+from kquota.cli.move.plan.answer import disk_shown, left_shown, plan_values
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
 from kquota.cli.output import JsonObject, plain
 from kquota.cli.suggestion import suggested
@@ -37,12 +36,10 @@ def _log_dir(change: LogDirChange) -> JsonObject:
     }
 
 
-def log_dir_plan(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> MovePlan:
-    """Return the answer for one broker. `pace` is the pace of the plan's copies."""
-    return MovePlan(plan=found.plan, values=partial(_document, goal, found, pace, cordons))
-
-
-def _document(goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]) -> JsonObject:
+def log_dirs_document(
+    goal: LogDirGoal, found: LogDirsPlanned, pace: LogDirPace, cordons: tuple[Cordon, ...]
+) -> JsonObject:
+    """Return the JSON of a plan for one broker. `pace` is the pace of the plan's copies."""
     return {
         "sizes": "the live cluster",
         "broker": found.broker,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,10 +12,10 @@ from kquota.cli import local_files, move_stores, rates, world
 from kquota.cli.contract import say
 from kquota.cli.list_options import broker_ids
 from kquota.cli.move.log_dir_time import OPTION, log_dir_settings, paced
-from kquota.cli.move.plan.answer import MovePlan, move_plan
+from kquota.cli.move.plan.answer import MovePlan, plan_document
 from kquota.cli.move.plan.command import PlanOptions
 from kquota.cli.move.plan.explanation import explain, plan_file
-from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dir_plan
+from kquota.cli.move.plan.log_dirs import explain_log_dirs, log_dirs_document
 from kquota.cli.options import option_name
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
@@ -74,7 +75,7 @@ def run(options: PlanOptions) -> MovePlan:
     )
     planned = planner.plan(layout, goal)
     explain(layout, goal, planned, source, file=plan_file(options.output), everything=options.explain)
-    return move_plan(layout, goal, planned, source)
+    return MovePlan(plan=planned.plan, values=partial(plan_document, layout, goal, planned, source))
 
 
 def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
@@ -104,7 +105,7 @@ def _within_broker(options: PlanOptions, broker: BrokerId) -> MovePlan:
     work = LogDirWork(broker=broker, copies=len(found.moves), bytes=found.bytes)
     pace = paced(work, throttle, log_dir_settings(options.connection, [work]) if found.moves else {})
     explain_log_dirs(found, pace, cordons(dirs), file=plan_file(options.output), everything=options.explain)
-    return log_dir_plan(goal, found, pace, cordons(dirs))
+    return MovePlan(plan=found.plan, values=partial(log_dirs_document, goal, found, pace, cordons(dirs)))
 
 
 def _read(
