@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from kquota.cli import local_files, world
@@ -161,31 +162,26 @@ def run(options: TopOptions) -> Generator[TopClients]:
     reader = world.usage_reader(source.metrics, source.prometheus)
     watched = options.output.for_people and not options.once and sys.stdout.isatty()
     with world.quotas(at) as quotas:
+        read = partial(_read, reader, quotas, options, source)
         if not watched:
-            yield _read(reader, quotas, options, source)
+            yield read()
             return
         passing: tuple[type[KquotaError], ...] = (Unreachable,)
         with live() as show:
             while True:
                 began = time.monotonic()
-                show(_lines(reader, quotas, options, source, passing), ())
+                show(_lines(read, passing), ())
                 # After the first reading, the source is valid. Prometheus can list a broker twice while it returns.
                 passing = (Unreachable, Invalid)
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
 
-def _lines(
-    reader: world.UsageReader,
-    quotas: Principals,
-    options: TopOptions,
-    source: MetricsSource,
-    passing: tuple[type[KquotaError], ...],
-) -> Iterator[str]:
+def _lines(read: Callable[[], TopClients], passing: tuple[type[KquotaError], ...]) -> Iterator[str]:
     """Yield the lines of one reading. After an error in `passing`, yield only a warning, because the next reading may
     succeed.
     """
     try:
-        found = _read(reader, quotas, options, source)
+        found = read()
     except passing as error:
         yield f"warning: {worded(error)}. Trying again"
         return
