@@ -10,7 +10,6 @@ from typing import Final, Protocol, TypeVar
 from kquota.cli import clock, world
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say, without_retry, worded
-from kquota.cli.options import Output
 from kquota.cli.throttle.set import run as setting
 from kquota.cli.throttle.set.answer import ThrottleSet
 from kquota.cli.throttle.set.command import SetOptions
@@ -129,7 +128,6 @@ class RateSetter:
             force=self.force,
             reason=why,
             state_dir=self.state_dir,
-            output=Output.text,
         )
 
 

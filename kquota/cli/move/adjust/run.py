@@ -191,5 +191,4 @@ def _setting(options: AdjustOptions, found: Run, rate: str, reason: str | None) 
         force=options.force,
         reason=reason,
         state_dir=options.state_dir,
-        output=options.output,
     )
