@@ -126,9 +126,9 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
         )
         what = ports, throttle_wanted.title(wanted), wanted, asked.rate, options.reason
         held = set_and_clear.prepare(*what)
-        if not options.force:
-            _must_keep_up(ports, standing.after(held.changes), wanted, asked.rate)
         after = standing.after(held.changes)
+        if not options.force:
+            _must_keep_up(ports, after, wanted, asked.rate)
         for line in starving(after, flowing(ports, after, seconds)):
             say(line)
         if not options.dry_run:
