@@ -8,14 +8,13 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kquota import durable
@@ -198,20 +197,7 @@ def exposition(cluster: str, values: Mapping[str, float | None]) -> bytes:
     sample.
     """
     registry = CollectorRegistry()
-    registry.register(_Values(cluster, values))
+    for name, help_text in GAUGES.items():
+        if (value := values.get(name)) is not None:
+            Gauge(name, help_text, [_LABEL], registry=registry).labels(cluster).set(value)
     return generate_latest(registry)
-
-
-class _Values:
-    """A collector of fixed values. A value that is None has no sample."""
-
-    def __init__(self, cluster: str, values: Mapping[str, float | None]) -> None:
-        self._cluster = cluster
-        self._values = values
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        for name, help_text in GAUGES.items():
-            if (value := self._values.get(name)) is not None:
-                gauge = GaugeMetricFamily(name, help_text, labels=[_LABEL])
-                gauge.add_metric([self._cluster], value)
-                yield gauge
