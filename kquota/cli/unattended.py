@@ -44,37 +44,25 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
         raise Invalid("--quiet: this command asks for confirmation. Add --yes")
     limit, file = getattr(asked, "time_limit", None), getattr(asked, "textfile", None)
     metrics = None if file is None else _metrics(asked)
-    work = _unless_busy(work) if quiet else work
     seconds = None if limit is None else duration(limit, "--timeout")
-    if metrics is None:
-        with _within(seconds, limit):
-            return work()
+    found = None
     try:
         with _within(seconds, limit):
             code = work()
-            found = metrics.read() if code in (DONE, NOT_YET) else None
+            if metrics is not None and code in (DONE, NOT_YET):
+                found = metrics.read()
     except (KquotaError, TimedOut) as error:
-        metrics.keep(TRY_LATER if isinstance(error, TimedOut) else exit_code(error))
+        code = TRY_LATER if isinstance(error, TimedOut) else exit_code(error)
+        if metrics is not None:
+            metrics.keep(code)
+        if quiet and isinstance(error, Busy):
+            return code  # without a message, because the next scheduled command repeats the work
         raise
-    if found is None:
-        metrics.keep(code)
-    else:
+    if found is not None and metrics is not None:
         metrics.write(*found, code)
+    elif metrics is not None:
+        metrics.keep(code)
     return code
-
-
-def _unless_busy(work: Callable[[], int]) -> Callable[[], int]:
-    """Return `work` for `--quiet`: it returns `TRY_LATER` instead of raising Busy, because the next scheduled command
-    repeats the work.
-    """
-
-    def done() -> int:
-        try:
-            return work()
-        except Busy:
-            return TRY_LATER
-
-    return done
 
 
 def _metrics(asked: Any) -> MetricsFile:
