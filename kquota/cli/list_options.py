@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -56,19 +57,11 @@ def topics_in(path: Path) -> list[Line]:
 
     text, name = text_file.read(path, "a file of topics (--from-file)")
     where = f"--from-file {name}"
-    found = list(islice(naming.lines(_lines(text), where), MOST_TOPICS + 1))
+    # A list of short lines would need many times the memory of the text, so the lines are read one by one.
+    lines = (line[0] for line in re.finditer(r".*\n?", text))
+    found = list(islice(naming.lines(lines, where), MOST_TOPICS + 1))
     if not found:
         raise Invalid(f"{where}: lists no topic. Write one topic on each line")
     if len(found) > MOST_TOPICS:
         raise Invalid(f"{where}: lists more than {MOST_TOPICS:,} topics. Split the file")
     return found
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines one by one, because a list of short lines needs many times the memory of the text."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
-        start = end + 1
