@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,6 @@ class _MoveStores:
 
     cluster: WireMoves | ZooKeeperMoves
     runs: RecordedRuns
-    cluster_id: str
     root: Path
     clock: SystemClock
     wire: Wire | None = None
@@ -133,7 +131,7 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
     opened = stack.enter_context(world.wire_of(at, security))
     runs = _recorded(stack, at, opened, root, holding)
 
-    @functools.cache
+    @cache
     def controllers() -> ControllerConfigs:
         return stack.enter_context(library.controllers_of(opened, at.controllers, security, throttled(), world.NAMES))
 
@@ -141,7 +139,6 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
     return _MoveStores(
         cluster=store,
         runs=runs,
-        cluster_id=opened.cluster_id,
         root=root,
         clock=SystemClock(runs.keep_alive),
         wire=opened,
@@ -194,7 +191,6 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
     return _MoveStores(
         cluster=store,
         runs=runs,
-        cluster_id=files.cluster_id,
         root=root,
         clock=SystemClock(runs.keep_alive),
         fence=double,
@@ -281,16 +277,15 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
             from kquota.stores.admin.replica_dirs import WireReplicaDirs
 
             dirs = WireReplicaDirs(stores.wire, stores.runs.must_hold)
-        hold = nullcontext if holding is None else partial(stores.hold, holding)
         yield Stage(
             cluster=stores.cluster,
             runs=stores.runs,
             clock=stores.clock,
-            past_moves=PastMovesFile(stores.root, stores.cluster_id),
+            past_moves=PastMovesFile(stores.root, stores.runs.cluster_id),
             log_dirs=stores.log_dirs(),
             dirs=dirs,
             fenced=stores.fenced,
-            hold=hold,
+            hold=nullcontext if holding is None else partial(stores.hold, holding),
         )
 
 
@@ -305,7 +300,7 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
     from kquota.throttle.port import Ports
 
     with _move_stores(at, state_dir, holding) as stores:
-        memory = SightingsFile(stores.root, stores.cluster_id)
+        memory = SightingsFile(stores.root, stores.runs.cluster_id)
         yield Ports(
             cluster=stores.cluster,
             configs=stores.cluster,
