@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kquota.errors import Invalid, Refused
+from kquota.errors import Invalid, Parameter, Refused
 from kquota.settings.resource import Setting
 from kquota.terms import EVERY_REPLICA, HIGHEST_ID, LONGEST_VALUE, ReplicaId, TopicPartition, listed_replica
 
@@ -33,26 +33,18 @@ def entries(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parts(text)))
 
 
-class EmptyValue(Invalid):
-    """The error for an empty value of `key`. The operator may have wanted to delete the key."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"{key} is empty")
-        self.key = key
-
-
 def throttled_replicas(key: str, text: str) -> str:
     """Parse a list into its stored form: `*`, or `partition:broker` separated by commas.
 
     >>> throttled_replicas("leader.replication.throttled.replicas", "0:1, 0:2,")
     '0:1,0:2'
 
-    Raises Invalid for an empty list (EmptyValue), for any other form, including KIP-73's `0-1`, and for a repeated
+    Raises Invalid for an empty list, for any other form, including KIP-73's `0-1`, and for a repeated
     entry. The message begins with `key`.
     """
     found = parts(text)
     if not found:
-        raise EmptyValue(key)
+        raise Invalid(f"{key} is empty. To remove it, use ", Parameter("delete_config"), f" {key}")
     if EVERY_REPLICA in found:
         if len(found) > 1:
             raise Invalid(f"{key}: '*' means every replica, so it must be the only entry. Remove the others")

@@ -273,6 +273,7 @@ class Unwritten(Answer):
 
     HEADER = ("entity", "operation", "key", "value")
 
+    closing_notes: tuple[str, ...] = hidden(default=("nothing was written",))
     dry_run: bool = True
     altered: Entity | Resource = key(form=_named)
     added: Mapping[str, str | float | None] = key("set")
@@ -288,13 +289,6 @@ class Unwritten(Answer):
             yield [str(self.altered), "set", name, _sent(value)]
         for name in self.deleted:
             yield [str(self.altered), "delete", name, None]
-
-
-def unwritten(
-    entity: Entity | Resource, added: Mapping[str, str | float | None], deleted: tuple[str, ...]
-) -> Unwritten:
-    """Return the answer of a dry run for one entity. In `added`, None stands for the value of a secret."""
-    return Unwritten(altered=entity, added=added, deleted=deleted, closing_notes=("nothing was written",))
 
 
 def _sent(value: str | float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kquota.cli import clock, world
-from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, Unwritten, completed, entity_words, unwritten
+from kquota.cli.configs.answer import AlteredQuotas, DescribedQuotas, Unwritten, completed, entity_words
 from kquota.cli.configs.entities import Named
 from kquota.cli.contract import say
 from kquota.cli.rates import warn_if_low
@@ -89,7 +89,7 @@ def alter(at: world.Where, entities: Named, change: QuotaChange, *, dry_run: boo
         for line in actions.must_take_effect(quotas, change):
             say(f"warning: {line}")
         if dry_run:
-            return unwritten(change.entity, change.add, change.delete)
+            return Unwritten(altered=change.entity, added=change.add, deleted=change.delete)
         absent = actions.alter(quotas, change, clock.until_seen())
     return AlteredQuotas(
         altered=change.entity,

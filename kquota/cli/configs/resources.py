@@ -12,7 +12,6 @@ from kquota.cli.configs.answer import (
     Unwritten,
     absence,
     shown_value,
-    unwritten,
 )
 from kquota.cli.contract import DONE, FAILED, say, without_retry
 from kquota.cli.rates import warn_if_low
@@ -26,7 +25,6 @@ from kquota.settings.actions import Altered
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, Entry, Resource, ResourceKind
-from kquota.settings.throttled_lists import EmptyValue
 from kquota.terms import BYTE_RATES, BrokerId, Default
 
 
@@ -124,15 +122,6 @@ def alter(
     Also raises Refused for a kind of resource that the brokers are too old for, and for a value that they ignore.
     Raises Unreachable if the cluster does not answer, and Unseen if the change does not become visible in time.
     """
-    try:
-        return _altered(at, resource, add, delete, dry_run=dry_run)
-    except EmptyValue as error:
-        raise Invalid(f"{error}. To remove it, use --delete-config {error.key}") from error
-
-
-def _altered(
-    at: world.Where, resource: Resource, add: Mapping[str, str], delete: tuple[str, ...], *, dry_run: bool
-) -> AlteredConfigs | Unwritten:
     change = ConfigChange(
         resource=resource,
         add={key: ignored.value(resource, key, text) for key, text in add.items()},
@@ -188,7 +177,7 @@ def _unwritten(configs: Configs, change: ConfigChange, *, unread: bool) -> Unwri
         actions.ready(configs, change)
     secret = change.resource.kind == BROKERS
     shown = {k: None if secret and zookeeper_values.is_password(k) else v for k, v in change.add.items()}
-    return unwritten(change.resource, shown, change.delete)
+    return Unwritten(altered=change.resource, added=shown, deleted=change.delete)
 
 
 def _remarks(resource: Resource, altered: Altered, release: tuple[int, ...] | None) -> Iterator[str]:

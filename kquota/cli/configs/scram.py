@@ -14,7 +14,7 @@ from typing import Final
 
 from kquota import text_file
 from kquota.cli import clock, world
-from kquota.cli.configs.answer import AlteredQuotas, Unwritten, unwritten
+from kquota.cli.configs.answer import AlteredQuotas, Unwritten
 from kquota.cli.configs.entities import Named
 from kquota.cli.configs.quotas import sentence
 from kquota.cli.confirmation import has_terminal
@@ -105,7 +105,7 @@ def alter(
         with world.quotas(at) as quotas:
             quotas.must_accept_credentials()
         shown = {mechanism: f"iterations={count}" for mechanism, count in asked.iterations.items()}
-        return unwritten(entity, shown, asked.delete)
+        return Unwritten(altered=entity, added=shown, deleted=asked.delete)
     if asked.iterations and password is None:
         password = _typed(user)
     keys = tuple(scram_keys(mechanism, count, password or "") for mechanism, count in asked.iterations.items())
