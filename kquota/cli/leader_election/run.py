@@ -112,7 +112,7 @@ def _lines(
         yield f"Error completing leader election ({kind.name}) for partition: {name}: {failure.reason}"
 
 
-def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAnswer]:
+def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
     """Elect the leaders, and yield the results. A dry run only yields the planned elections.
 
     Raises Invalid for a missing option and for options that cannot be combined, with Kafka's message if Kafka has one.
@@ -121,8 +121,24 @@ def run(options: LeaderElectionOptions) -> ElectionAnswer | Generator[ElectionAn
     """
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)
-    at = world.where(_connection(options))
-    return _elected(at, options, kind, wanted, rules)
+    with world.elections(world.where(_connection(options))) as cluster:
+        partitions = cluster.partitions()
+        _must_exist(wanted, partitions)
+        needing = leaders.needing(kind, partitions)
+        names, warnings = needing if wanted is None else wanted, _warnings(kind, needing, wanted)
+        if options.dry_run:
+            yield planned(kind, names, set(needing), warnings)
+            return
+        for line in warnings:
+            say(line)
+        results = ElectionResults()
+        try:
+            elect(cluster, clock.SystemClock(), kind, names, partitions, rules, results, on_batch=_reported)
+        except (KeyboardInterrupt, KquotaError):
+            yield answered(kind, results, closing_notes=tuple(_complaints(results, rules)), code=FAILED)
+            raise
+    complaints = tuple(_complaints(results, rules))
+    yield answered(kind, results, closing_notes=complaints, code=FAILED if complaints else DONE)
 
 
 def _kind(options: LeaderElectionOptions) -> ElectionType:
@@ -167,34 +183,6 @@ def _connection(options: LeaderElectionOptions) -> Connection:
     if options.connection.command_config is not None:
         raise Invalid("--admin.config and --command-config are the same option. Give only --command-config")
     return replace(options.connection, command_config=options.admin_config)
-
-
-def _elected(
-    at: world.Where,
-    options: LeaderElectionOptions,
-    kind: ElectionType,
-    wanted: tuple[TopicPartition, ...] | None,
-    rules: BatchRules,
-) -> Generator[ElectionAnswer]:
-    with world.elections(at) as cluster:
-        partitions = cluster.partitions()
-        _must_exist(wanted, partitions)
-        needing = leaders.needing(kind, partitions)
-        if options.dry_run:
-            given = needing if wanted is None else wanted
-            yield planned(kind, given, set(needing), _warnings(kind, needing, wanted))
-            return
-        for line in _warnings(kind, needing, wanted):
-            say(line)
-        results = ElectionResults()
-        try:
-            names = needing if wanted is None else wanted
-            elect(cluster, clock.SystemClock(), kind, names, partitions, rules, results, on_batch=_reported)
-        except (KeyboardInterrupt, KquotaError):
-            yield answered(kind, results, closing_notes=tuple(_complaints(results, rules)), code=FAILED)
-            raise
-    complaints = tuple(_complaints(results, rules))
-    yield answered(kind, results, closing_notes=complaints, code=FAILED if complaints else DONE)
 
 
 def _must_exist(wanted: Sequence[TopicPartition] | None, partitions: Mapping[TopicPartition, Partition]) -> None:
