@@ -36,14 +36,13 @@ class _Sample:
 class Rate:
     """The recorded amount per second, over the last `samples` samples of `sample_ms` each.
 
-    The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. With
-    `overlapping`, a sample that began before the window and has a value in it still counts, as in Kafka 3.9.1 and
-    4.3.1. Kafka 2.8.2 drops this sample.
+    The first value after the end of a sample begins the next sample, so samples are not aligned to the clock. A sample
+    that began before the window and has a value in it still counts, as in Kafka 3.9.1 and 4.3.1. Kafka 2.8.2 drops this
+    sample.
     """
 
     samples: int
     sample_ms: int = SAMPLE_MS
-    overlapping: bool = True
     _kept: list[_Sample] = field(default_factory=list)
     _current: int = 0
 
@@ -69,7 +68,7 @@ class Rate:
         # Add the samples one by one, as Java does, because Python's `sum` is more exact than that since Python 3.12.
         total, oldest = 0.0, now
         for sample in self._kept:
-            if now - (sample.last if self.overlapping else sample.start) >= age:
+            if now - sample.last >= age:
                 sample.reset(now)
             total += sample.value
             oldest = min(oldest, sample.start)
@@ -79,7 +78,7 @@ class Rate:
         return total / (window / 1_000), window
 
     def _next(self, now: int) -> _Sample:
-        self._current = (self._current + 1) % (self.samples + self.overlapping)
+        self._current = (self._current + 1) % (self.samples + 1)
         if self._current >= len(self._kept):
             self._kept.append(_Sample(now, now))
         else:

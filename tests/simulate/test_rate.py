@@ -17,14 +17,13 @@ def test_a_sample_counts_to_the_end_of_the_window_and_not_longer(now: int, left:
     assert measured * window_ms / 1000 == pytest.approx(left)
 
 
-@pytest.mark.parametrize(("overlapping", "shortest", "longest"), [(True, 11_000, 12_000), (False, 10_000, 11_000)])
-def test_the_window_of_a_steady_client_depends_on_the_release(overlapping: bool, shortest: int, longest: int) -> None:
-    rate = Rate(samples=11, overlapping=overlapping)
+def test_the_window_of_a_steady_client_has_one_sample_more_than_the_quota() -> None:
+    rate = Rate(samples=11)
     windows = []
     for now in range(0, 60_000, 10):
         rate.record(1.0, now)
         windows.append(rate.observed(now)[1])
     assert windows[0] == 10_000
     steady = windows[len(windows) // 2 :]
-    assert shortest - 10 <= min(steady) <= max(steady) < longest
-    assert max(steady) >= longest - 20
+    assert 10_990 <= min(steady) <= max(steady) < 12_000
+    assert max(steady) >= 11_980
