@@ -53,19 +53,20 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
     found = []
     for one in rounds(items, quota, manner):
         if one.at > LONGEST_MS:
-            raise Invalid(
-                "under this quota, the mutations take more than 30 days. Check the rate, which is in mutations per "
-                "second, and the number of partitions"
-            )
+            raise _too_long("the mutations take")
         found.append(one)
     # The last round waits for the request quota, or as an old client. During this wait, the mutation quota recovers.
     next_wait_ms = max(found[-1].wait_ms, quota.admit(1, found[-1].at) or 0) if found else 0
     if next_wait_ms > LONGEST_MS:
-        raise Invalid(
-            "under this quota, the next request waits more than 30 days. Check the rate, which is in mutations per "
-            "second, and the number of partitions"
-        )
+        raise _too_long("the next request waits")
     return Deploy(rounds=tuple(found), next_wait_ms=next_wait_ms)
+
+
+def _too_long(what: str) -> Invalid:
+    return Invalid(
+        f"under this quota, {what} more than 30 days. Check the rate, which is in mutations per second, and the number "
+        "of partitions"
+    )
 
 
 def rate_within(
