@@ -69,7 +69,7 @@ def _flow(
     ended, now = {}, 0.0
     while left and now < until:
         flowing = rates({n: streams[n].ports for n in left}, capacity)
-        times = {n: _time(amount, flowing[n]) for n, amount in left.items()}
+        times = {n: needed_seconds(amount, flowing[n]) for n, amount in left.items()}
         step = min(*times.values(), until - now)
         for n, time in times.items():
             if time <= step:
@@ -81,7 +81,8 @@ def _flow(
     return ended
 
 
-def _time(amount: float, rate: float) -> float:
+def needed_seconds(amount: float, rate: float) -> float:
+    """Return the seconds that an amount needs at a rate per second. They are infinite at the rate 0."""
     if not amount:
         return 0.0
     return amount / rate if rate else math.inf

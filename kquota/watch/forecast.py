@@ -10,6 +10,7 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from kquota.pace.fair_rates import needed_seconds
 from kquota.reassign.wave import MoveLimits, MoveLoad
 from kquota.terms import BrokerId
 from kquota.watch.copies import CopyReading
@@ -211,7 +212,7 @@ class _Simulation:
     def _step(self) -> list[_Flow]:
         """Proceed to the next end of a copy. Return the copies that end then, or none if no copy makes progress."""
         paces = self._paces()
-        times = [_seconds(flow, pace) for flow, pace in zip(self._flows, paces, strict=True)]
+        times = [needed_seconds(flow.left, pace) for flow, pace in zip(self._flows, paces, strict=True)]
         step = min(times)
         if math.isinf(step):
             return []
@@ -266,9 +267,3 @@ class _Simulation:
             seconds = self._now + max(busiest, later if link.move in self._queues else 0.0)
             found[_lane(link)] = max(found.get(_lane(link), 0.0), seconds)
         return {lane: seconds for lane, seconds in found.items() if lane not in stuck and seconds < math.inf}
-
-
-def _seconds(flow: _Flow, pace: float) -> float:
-    if not flow.left:
-        return 0.0
-    return flow.left / pace if pace else math.inf

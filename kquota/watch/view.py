@@ -157,10 +157,11 @@ def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
 
     `drift` is relative to the expected end of a move, or to its first prediction, which is made after a quota window.
     """
-    shown = _view(history)
+    lanes, writes, slowest = seconds_left(history), write_rates(history), _slowest(history)
     ends, now = dict(history.first_ends), history.reading.at
     moves = []
-    for number, move in enumerate(shown.moves):
+    for number in range(len(history.moves)):
+        move = _move(history, number, lanes, writes, slowest)
         expected = history.moves[number].expected_seconds
         if number not in ends and expected is not None:
             ends[number] = history.began + expected
@@ -170,13 +171,7 @@ def seen(history: WatchHistory) -> tuple[WatchHistory, WatchView]:
             continue
         end = now + move.seconds_left
         moves.append(replace(move, drift=end - ends.setdefault(number, end)))
-    return replace(history, first_ends=ends), replace(shown, moves=tuple(moves))
-
-
-def _view(history: WatchHistory) -> WatchView:
-    ends, writes, slowest = seconds_left(history), write_rates(history), _slowest(history)
-    shown = tuple(_move(history, number, ends, writes, slowest) for number in range(len(history.moves)))
-    return WatchView(moves=shown, brokers=tuple(_brokers(history)))
+    return replace(history, first_ends=ends), WatchView(moves=tuple(moves), brokers=tuple(_brokers(history)))
 
 
 def _move(
