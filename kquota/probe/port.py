@@ -29,24 +29,20 @@ class ProbeClient(Protocol):
 
         Raises Refused if the client has sent more than the load's `most_bytes`.
         """
-        ...
 
     def fill(self, load: Load) -> None:
         """Write the data that `consume` reads: about as much as `consume` reads in a second, but at most 16 MB on each
         broker. Raises Refused like `produce`.
         """
-        ...
 
     def consume(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Read the data of `fill` repeatedly, at the load's rate, until the meter ends."""
-        ...
 
     def request(self, load: Load, meter: Meter, on_progress: Callable[[float], None]) -> None:
         """Send requests that return no data, until the meter ends. Each request counts as 1.
 
         The load's `rate` is the number of connections. Each connection sends one request after another.
         """
-        ...
 
 
 UNANSWERED_SECONDS: Final = 1.0
@@ -62,7 +58,6 @@ class SmallWrites(Protocol):
 
         A partition gets no record while it has too many unanswered writes.
         """
-        ...
 
     def latencies(self) -> Mapping[int, Sequence[float]]:
         """Return the seconds of each write that was answered or failed since the last call, by partition.
@@ -70,12 +65,10 @@ class SmallWrites(Protocol):
         The time of a failed write is infinite. A write that has had no answer for a second counts as infinite in each
         call.
         """
-        ...
 
     @property
     def lost(self) -> bool:
         """True if brokers have answered that the topic does not exist."""
-        ...
 
 
 class ConsumerGroups(Protocol):
@@ -87,7 +80,6 @@ class ConsumerGroups(Protocol):
         A reading has a limited number of groups and of offsets. It leaves out groups that this user may not describe,
         and groups and partitions whose broker does not answer in time.
         """
-        ...
 
 
 class Sight(Protocol):
@@ -99,7 +91,6 @@ class Sight(Protocol):
 
         A topic with 0 partitions must not be shown, because it was deleted.
         """
-        ...
 
 
 class ProbeCluster(Protocol):
@@ -108,29 +99,24 @@ class ProbeCluster(Protocol):
     @property
     def topics(self) -> Topics:
         """The topics of the cluster."""
-        ...
 
     @property
     def configs(self) -> Configs:
         """The configs of the topics."""
-        ...
 
     @property
     def sight(self) -> Sight:
         """The metadata of the topics on each broker."""
-        ...
 
     @property
     def brokers(self) -> Sequence[BrokerId]:
         """The live brokers."""
-        ...
 
     def explained(self, user: str, client_id: str) -> Explanation:
         """Return the quotas that apply to a client with this user and this client-id.
 
         Raises Unreachable if the cluster does not answer, and Refused if it refuses the request.
         """
-        ...
 
     def logins(self, client_config: Path | str | None = None) -> ProbeLogins:
         """Return the login of this connection, which creates and removes the topics, and the login to probe.
@@ -138,7 +124,6 @@ class ProbeCluster(Protocol):
         `client_config` is a file of Java properties with the login to probe. None means the login of this connection.
         Raises Invalid for a file that is not valid.
         """
-        ...
 
 
 class ProbeLogins(Protocol):
@@ -151,37 +136,29 @@ class ProbeLogins(Protocol):
     @property
     def user(self) -> str | None:
         """The user of the probed login. None if only the brokers know it, from a certificate, token or ticket."""
-        ...
 
     @property
     def client_id(self) -> str:
         """The default client-id of the probed login."""
-        ...
 
     def stage(self) -> AbstractContextManager[ProbeCluster]:
         """Open a new connection with the login for the topics, because another connection may be in the middle of a
         request.
         """
-        ...
 
     def stage_as(self, client_id: str) -> AbstractContextManager[ProbeCluster]:
         """Open a new connection with the probed login and this client-id."""
-        ...
 
     def filler(self) -> ProbeClient:
         """Return a client with the login for the topics. Raises Invalid if the client does not support this login."""
-        ...
 
     def client(self, client_id: str) -> ProbeClient:
         """Return a client with the probed login and this client-id. Raises Invalid like `filler`."""
-        ...
 
     def small_writes(self, topic: str, partitions: int) -> AbstractContextManager[SmallWrites]:
         """Open a client that writes to this topic with the login for the topics. Raises Invalid for a login that the
         client does not support.
         """
-        ...
 
     def groups(self) -> AbstractContextManager[ConsumerGroups]:
         """Open a new connection with the login for the topics, to read consumer groups."""
-        ...

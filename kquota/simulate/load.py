@@ -184,11 +184,9 @@ class Admission(Protocol):
         """Request `mutations` at the time `now`, in ms. Return None if they are accepted, otherwise the ms to wait.
         Rejected mutations do not count against the quota.
         """
-        ...
 
     def delay(self, mutations: float, now: int) -> int:
         """Accept mutations of an old client, whatever they cost, and return the ms to wait afterwards."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
