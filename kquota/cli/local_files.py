@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kquota import folders
-from kquota.errors import Incomplete, Invalid, Refused
+from kquota.errors import KquotaError
 from kquota.quota.usage import BucketUse, QuotaBucket
 from kquota.sizes import snapshot as text
 from kquota.sizes.history import Listing, SnapshotKey
@@ -33,7 +33,7 @@ def snapshot(directory: Path, cluster_id: str, time: datetime, log_dirs: Iterabl
 
     Raises the errors of `write_snapshot`.
     """
-    with _for_snapshot():
+    with _of_option("--snapshot"):
         return history.write_snapshot(directory, cluster_id, time, text.lines(cluster_id, time, log_dirs))
 
 
@@ -45,7 +45,7 @@ def usage_snapshot(
 
     Raises the errors of `usage_files.add`.
     """
-    with _for_snapshot():
+    with _of_option("--snapshot"):
         return usage_files.add(directory, cluster_id, time, found)
 
 
@@ -55,22 +55,17 @@ def usage(directories: Iterable[Path]) -> Listing:
     Raises Invalid for a folder that does not exist and for a file that is not a snapshot. The message begins with
     `--usage`.
     """
-    try:
+    with _of_option("--usage"):
         return usage_files.found(directories)
-    except Invalid as error:
-        raise Invalid(f"--usage: {error}") from error
 
 
 @contextmanager
-def _for_snapshot() -> Iterator[None]:
+def _of_option(option: str) -> Iterator[None]:
     try:
         yield
-    except Invalid as error:
-        raise Invalid(f"--snapshot: {error}") from error
-    except Refused as error:
-        raise Refused(f"--snapshot: {error}") from error
-    except Incomplete as error:
-        raise Incomplete(f"--snapshot: {error}", error.done, error.undone) from error
+    except KquotaError as error:
+        error.args = (f"{option}: ", *error.args)
+        raise
 
 
 def newest_snapshot(paths: Iterable[Path]) -> tuple[Path, SnapshotKey, Iterator[bytes]]:
