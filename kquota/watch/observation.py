@@ -304,17 +304,9 @@ class MoveWatch:
         between_dirs = {broker: Setting.of_broker(broker, LOG_DIR_RATE) for _, broker in logs.futures}
         settings += between_dirs.values()
         stored = self._ports.cluster.values(settings) if settings else {}
-        rates = {
-            broker: BrokerRates(
-                leader=whole_number(stored[Setting.of_broker(broker, LEADER_RATE)]),
-                follower=whole_number(stored[Setting.of_broker(broker, FOLLOWER_RATE)]),
-            )
-            for broker in sorted(brokers)
-            if Setting.of_broker(broker, LEADER_RATE) in stored
-        }
         limits = {broker: whole_number(stored.get(setting)) for broker, setting in sorted(between_dirs.items())}
         return ThrottleReading(
-            rates=rates,
+            rates=_by_broker({s: whole_number(text) for s, text in stored.items() if s.key in REPLICATION_RATES}),
             leaders=self._throttled.leaders,
             followers=self._throttled.followers,
             log_dir_rates={broker: rate for broker, rate in limits.items() if rate is not None},
@@ -351,12 +343,11 @@ def of_run(run: Run) -> WatchedMove:
         paused=run.paused,
         log_dirs=log_dirs_of(run.goal),
         limits=run.limits,
-        rates=_rates(run),
+        rates=_by_broker({s: run.rate_on(s) for s in run.taken if s.key in REPLICATION_RATES}),
     )
 
 
-def _rates(run: Run) -> dict[BrokerId, BrokerRates]:
-    rates = {setting: run.rate_on(setting) for setting in run.taken if setting.key in REPLICATION_RATES}
+def _by_broker(rates: Mapping[Setting, int | None]) -> dict[BrokerId, BrokerRates]:
     return {
         broker: BrokerRates(
             leader=rates.get(Setting.of_broker(broker, LEADER_RATE)),
