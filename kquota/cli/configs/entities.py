@@ -14,7 +14,6 @@ from kquota.errors import Invalid
 from kquota.quota.entity import EVERY, Every, Name
 from kquota.terms import CLIENTS, DEFAULT, IPS, USERS
 
-_KINDS: Final = tuple(ENTITIES)
 _CONNECTION: Final = "with a --bootstrap-server or --bootstrap-controller argument"
 Named: TypeAlias = Mapping[str, Name | Every]
 """The name of each entity type. A name is EVERY if only the type was given.
@@ -55,11 +54,11 @@ def _must_be_types(types: Sequence[str]) -> None:
     for kind in types:
         if kind not in ENTITIES:
             hint = f". Use --entity-type {kind}s" if f"{kind}s" in ENTITIES else ""
-            one_of = f"the entity type must be one of {', '.join(_KINDS)} {_CONNECTION}"
+            one_of = f"the entity type must be one of {', '.join(ENTITIES)} {_CONNECTION}"
             raise Invalid(f"Invalid entity type {kind}, {one_of}{hint}")
     if not types:
         raise Invalid(
-            f"At least one entity type must be specified: give --entity-type with one of {', '.join(_KINDS)}, or a "
+            f"At least one entity type must be specified: give --entity-type with one of {', '.join(ENTITIES)}, or a "
             "short form, for example --user NAME"
         )
     if len(set(types)) < len(types):
