@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 from kquota.errors import Invalid
 from kquota.quota_keys import QUOTA_KEYS, Model
-from kquota.simulate.delay import Bucket, Mutations, Throughput, percent, throttle_time_ms, throughput
+from kquota.simulate.delay import Bucket, Draft, Mutations, Throughput, percent, throttle_time_ms, throughput
 from kquota.simulate.rate import must_be_positive, must_be_whole
 from kquota.terms import SAMPLES
 
@@ -177,16 +177,8 @@ class SimulatedClient:
         return (0, True) if wait is None else (max(1, wait), False)
 
 
-class Admission(Protocol):
-    """A mutation quota: `Mutations` as shipped, or a `Draft`."""
-
-    def admit(self, mutations: float, now: int) -> int | None:
-        """Request `mutations` at the time `now`, in ms. Return None if they are accepted, otherwise the ms to wait.
-        Rejected mutations do not count against the quota.
-        """
-
-    def delay(self, mutations: float, now: int) -> int:
-        """Accept mutations of an old client, whatever they cost, and return the ms to wait afterwards."""
+Admission: TypeAlias = Mutations | Draft
+"""A mutation quota as shipped, or a draft of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
