@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -50,14 +49,6 @@ _MOST: Final = 2 << 30
 _LEAST: Final = 512 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gateway:
-    """The loopback port where the JVM waits for PySpark, and the secret that PySpark must send."""
-
-    port: int
-    secret: str
-
-
 def home() -> Path:
     """Return the folder of the installed PySpark, found without importing it.
 
@@ -83,8 +74,10 @@ class Jvm:
         self._process, self._log, self._connection_file = process, log, connection_file
         self.pid = process.pid
 
-    def gateway(self) -> Gateway:
-        """Return the gateway as soon as the JVM answers. Raises Refused if the JVM ends or takes more than 90 s."""
+    def gateway(self) -> Mapping[str, str]:
+        """Return PySpark's variables for the connection, as soon as the JVM answers: the loopback port where the JVM
+        waits, and the secret that PySpark must send. Raises Refused if the JVM ends or takes more than 90 s.
+        """
         deadline = time.monotonic() + START_SECONDS
         while not self._connection_file.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -93,7 +86,8 @@ class Jvm:
             if time.monotonic() > deadline:
                 raise Refused(f"Spark's JVM did not start within {START_SECONDS} s: {last_words(self._log)}")
         answer = self._connection_file.read_bytes()
-        return Gateway(port=int.from_bytes(answer[:4], "big"), secret=answer[8:].decode())
+        port = int.from_bytes(answer[:4], "big")
+        return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": answer[8:].decode()}
 
     def ended(self) -> tuple[str, ...] | None:
         """Return the reason why the JVM ended, or None if it is still running after at most 2 s. Without this wait, a

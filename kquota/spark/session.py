@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
@@ -21,7 +22,7 @@ from kquota.spark import archive, connect, master
 from kquota.spark.engine import EMBEDDED, EMBEDDED_MASTER, MEMORY, Engine
 from kquota.spark.failure import in_one_line
 from kquota.spark.files import Files
-from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Gateway, Jvm, heap, home, jvm
+from kquota.spark.jvm import LOOPBACK, QUICK, STEADY, Jvm, heap, home, jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,21 +79,13 @@ def beside(work: Callable[[], _T], name: str) -> Future[_T]:
     return done
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A session that starts in a separate thread."""
 
-    def __init__(self, connect: Callable[[], SparkSession], jvm: Jvm | None) -> None:
-        self.jvm = jvm
-        """The JVM of the session, or None with Spark Connect."""
-        self._session = beside(connect, "spark-start")
-
-    def session(self) -> SparkSession:
-        """Return the session as soon as it is ready. Raises the error that prevented its start."""
-        return self._session.result()
-
-    def ended(self) -> None:
-        """Wait at most 2 s for the end of the thread, because the thread may be waiting for a server."""
-        wait([self._session], _END_SECONDS)
+    session: Future[SparkSession]
+    jvm: Jvm | None
+    """The JVM of the session, or None with Spark Connect."""
 
 
 @contextlib.contextmanager
@@ -102,7 +95,7 @@ def starting(scratch: Path, size: int, engine: Engine = EMBEDDED, *, scanned: in
     `scanned` is the size in bytes of the part of a history that Spark only sums up. The C1 compiler is enough for this
     part, so only `size` decides which compilers the JVM uses.
 
-    Nothing may import PySpark before `Start.session` returns, because the circular imports of PySpark fail if two
+    Nothing may import PySpark before `Start.session` is done, because the circular imports of PySpark fail if two
     threads run them at once. The end of the block ends everything, including a session that is not ready. All files are
     in the folder `scratch`. After a block that ends without an error, a local engine without an archive calls
     `archive.build_later`.
@@ -139,13 +132,14 @@ def starting(scratch: Path, size: int, engine: Engine = EMBEDDED, *, scanned: in
 
 @contextlib.contextmanager
 def _begun(connect: Callable[[], SparkSession], process: Jvm | None) -> Iterator[Start]:
-    start = Start(connect, process)
+    start = Start(session=beside(connect, "spark-start"), jvm=process)
     try:
         yield start
     finally:
         if process is not None:
             process.kill()
-        start.ended()
+        # The thread may be waiting for a server.
+        wait([start.session], _END_SECONDS)
 
 
 @contextlib.contextmanager
@@ -172,7 +166,7 @@ def session(
             start = stack.enter_context(starting(scratch, inputs.size(), engine))
         say("starting Spark ..." if engine.local else f"connecting to Spark ({engine.name}) ...")
         with in_one_line(start.jvm, engine):
-            spark = start.session()
+            spark = start.session.result()
             if on_stage is not None:
                 stack.enter_context(_watched(spark, on_stage, remote=engine.remote is not None))
             yield spark
@@ -223,8 +217,13 @@ def _connected(process: Jvm, engine: Engine) -> SparkSession:
     # If a JVM is killed, kquota reports the error. The messages of py4j, one of them from the root logger, are hidden.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
-    with _gateway_in_environment(process.gateway()):
+    gateway = process.gateway()
+    os.environ |= gateway
+    try:
         link = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark has no type for it
+    finally:
+        for name in gateway:
+            del os.environ[name]
     context = SparkContext(gateway=link)
     spark = SparkSession(context)
     # PySpark's accumulator server would print a traceback when the JVM ends.
@@ -256,12 +255,3 @@ def _python_side() -> Iterator[None]:
             SparkSession._instantiatedSession = None
             if link is not None:
                 link.shutdown()
-
-
-@contextlib.contextmanager
-def _gateway_in_environment(gateway: Gateway) -> Iterator[None]:
-    os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
-    try:
-        yield
-    finally:
-        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
