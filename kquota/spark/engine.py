@@ -65,7 +65,7 @@ def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engin
     """
     if master is not None and remote is not None:
         raise Invalid("give ", _MASTER, " or ", _REMOTE, ", not both")
-    if master is not None and not _names_a_master(master):
+    if master not in (None, "yarn", "local") and not master.startswith(("spark://", "k8s://", "local[")):
         raise Invalid(_MASTER, f" {master!r}: not a Spark master. Write spark://HOST:PORT, yarn, k8s://URL or local[N]")
     if remote is not None and not remote.startswith("sc://"):
         raise Invalid(_REMOTE, f" {remote!r}: not a Spark Connect server. Write sc://HOST:PORT")
@@ -77,10 +77,6 @@ def engine(master: str | None, remote: str | None, conf: Iterable[str]) -> Engin
             raise Invalid(_CONF, f" {text!r}: {key} is given twice. Give each key once")
         settings[key] = value
     return Engine(master=master, remote=remote, conf=settings)
-
-
-def _names_a_master(text: str) -> bool:
-    return text in ("yarn", "local") or text.startswith(("spark://", "k8s://", "local["))
 
 
 def _check(text: str, key: str, equals: str, remote: str | None) -> None:

@@ -185,6 +185,7 @@ def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     once = F.filter("every", lambda row, n: (n == 0) | (F.get("every", n - 1)["broker"] != row["broker"]))
     lagging = F.filter("replicas", lambda r: ~r["in_sync"] & (r["broker"] != F.col("leader")))
     isr_unknown = F.exists("replicas", lambda r: r["in_sync"].isNull() & (r["broker"] != F.col("leader")))
+    sum_of_sizes = F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
     others, place = F.size("holders") - 1, F.array_position(F.col("every.broker"), F.col("leader")).cast("int")
     twice = F.size("every") > F.size("holders")
     steps = (
@@ -202,7 +203,7 @@ def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
             "adds": F.coalesce(F.array_except("targets", "holders"), _no_brokers()),
             "lagging": F.when(F.col("lags") == 0, 0).otherwise(F.size(lagging)),
             "isr_unknown": F.when((F.col("silent") == 0) | (others == 0), F.lit(False)).otherwise(isr_unknown),
-            "log_size": F.when(twice, _sum_of_sizes()).otherwise(F.col("sizes")),
+            "log_size": F.when(twice, sum_of_sizes).otherwise(F.col("sizes")),
             "duplicate": F.size("every") - F.size("holders"),
             "leader_reported": F.col("reported_leader").isNotNull(),
             "wanted": F.size("targets"),
@@ -211,10 +212,6 @@ def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     )
     found = reduce(lambda frame, step: frame.withColumns(step), steps, _assumed(joined, assumed_size))
     return found.drop("every", "sizes", "reported_leader", "lags", "silent")
-
-
-def _sum_of_sizes() -> Column:
-    return F.aggregate("replicas", F.lit(0).cast("bigint"), lambda total, r: total + r["size"])
 
 
 def _assumed(joined: DataFrame, assumed_size: int | None) -> DataFrame:
