@@ -236,10 +236,9 @@ def _named_by(environment: Mapping[str, str]) -> str | None:
 
 def _of_environment(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     found = dict(given)
-    if not found.keys() & set(ADDRESSES):
-        for name in ADDRESSES:
-            if not found.keys() & set(ADDRESSES) and (value := environment.get(variable(name))):
-                found[name] = value
+    for name in ADDRESSES:
+        if not found.keys() & set(ADDRESSES) and (value := environment.get(variable(name))):
+            found[name] = value
     for name in (*REACHING, _RECORD, *METRICS):
         fits = "zookeeper" in found or not name.startswith("zk_")
         if name not in (*ADDRESSES, "cluster", *found) and fits and (value := environment.get(variable(name))):

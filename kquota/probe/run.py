@@ -71,10 +71,6 @@ def _names(base: str, made: list[str]) -> Iterator[str]:
         yield made[-1]
 
 
-def _raised(error: KquotaError) -> None:
-    raise error
-
-
 @contextmanager
 def removed(
     who: ProbeLogins,
@@ -100,16 +96,18 @@ def removed(
         add_note = ended.add_note
         _remove(who, made, left or (lambda error: add_note(f"topics of the probe may remain: {error}")))
         raise
-    _remove(who, made, left or _raised)
+    _remove(who, made, left)
 
 
-def _remove(who: ProbeLogins, made: list[str], left: Callable[[KquotaError], None]) -> None:
+def _remove(who: ProbeLogins, made: list[str], left: Callable[[KquotaError], None] | None) -> None:
     if not made:
         return
     try:
         with who.stage() as stage:
             actions.remove(stage.topics, stage.configs, time, made)
     except KquotaError as error:
+        if left is None:
+            raise
         left(error)
     else:
         made.clear()

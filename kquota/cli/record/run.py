@@ -90,10 +90,10 @@ def _condition(found: Condition | None) -> JsonObject | None:
     return {
         "topic_id": found.identity,
         "replicas": found.replicas,
-        "wrong": list(found.wrong),
-        "weak": list(found.weak),
+        "wrong": found.wrong,
+        "weak": found.weak,
         "writer": found.writer,
-        "open_runs": None if found.open_runs is None else list(found.open_runs),
+        "open_runs": found.open_runs,
         "ended_runs": found.ended_runs,
         "unreadable": None if unreadable is None else [{"run": run, "why": why} for run, why in unreadable],
         "foreign_records": found.foreign,
