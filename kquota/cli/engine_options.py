@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from kquota.cli.contract import say
 from kquota.cli.options import flag, value
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from kquota.spark.reader import Reader
     from kquota.spark.session import Start
 
-_DEBUG: Final = "KQUOTA_DEBUG"
-
 
 def _debug(value: bool) -> bool:
     if value:
-        os.environ[_DEBUG] = "1"
+        os.environ["KQUOTA_DEBUG"] = "1"
     return value
 
 

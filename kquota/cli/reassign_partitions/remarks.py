@@ -159,8 +159,8 @@ def of_verification(
             yield f"error: the rollback has ended, but {count}. See the current {what} with {where}"
         else:
             yield f"error: the moves have ended, but {count}. Execute the plan again, or correct it"
-    if found.undone is not None or (undoing and found.verdict is Progress.DONE):
-        yield from _of_leaders(found.led_by_others, plan)
+    if found.led_by_others and (found.undone is not None or (undoing and found.verdict is Progress.DONE)):
+        yield _of_leaders(found.led_by_others, plan)
     if found.verdict is Progress.IN_PROGRESS:
         yield from _of_moving(found, count, plan, again=again, undoing=undoing, preserved=preserved)
 
@@ -196,12 +196,10 @@ def _of_moving(
         yield f"run {found.run.id} is paused. Continue it: {continues}"
 
 
-def _of_leaders(names: Sequence[TopicPartition], plan: Path | None) -> Iterator[str]:
-    if not names:
-        return
+def _of_leaders(names: Sequence[TopicPartition], plan: Path | None) -> str:
     one = len(names) == 1
     those, leaders = agreeing(len(names), "partition", "is", "are"), "preferred leader" if one else "preferred leaders"
-    yield (
+    return (
         f"note: {those} not led by {'its' if one else 'their'} {leaders} ({few(names, _SHOWN)}). Elect the {leaders}: "
         f"{election(names, plan)}"
     )
