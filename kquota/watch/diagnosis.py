@@ -10,7 +10,7 @@ from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.history import QUOTA_WINDOW, WatchHistory, WatchSample, window
 from kquota.watch.link_pace import rates_since, sent_by
-from kquota.watch.links import throttles
+from kquota.watch.links import LinkEnd, end_limits, throttles
 from kquota.watch.reading import between_log_dirs
 from kquota.watch.symptom import (
     CaughtReplica,
@@ -193,40 +193,33 @@ def _starved(history: WatchHistory) -> Iterator[StarvedCopies]:
     arriving = rates_since(since.arrived, history.now.arrived, seconds)
     written = rates_since(since.written, history.now.written, seconds)
     sent = sent_by(history, since)
-    came: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
-    wrote: defaultdict[tuple[BrokerId, ThrottleSide], float] = defaultdict(float)
-    limit: dict[tuple[BrokerId, ThrottleSide], int] = {}
-    for link, rates in throttles(history.links, history.reading.throttle).items():
-        ends = (
-            (link.leader, ThrottleSide.LEADER, rates.leader),
-            (link.destination, ThrottleSide.FOLLOWER, rates.follower),
-        )
-        for broker, side, rate in ends:
-            if broker is not None and rate is not None:
-                limit[broker, side] = rate
-                came[broker, side] += arriving.get(link, 0.0)
-                wrote[broker, side] += written.get(link, 0.0)
-    starved_leaders: set[BrokerId] = set()
+    came: defaultdict[LinkEnd, float] = defaultdict(float)
+    wrote: defaultdict[LinkEnd, float] = defaultdict(float)
+    limited = throttles(history.links, history.reading.throttle)
+    for link, rates in limited.items():
+        for end in end_limits({link: rates}):
+            came[end] += arriving.get(link, 0.0)
+            wrote[end] += written.get(link, 0.0)
+    starved_leader = False
     # Leaders come first, because a starved leader also explains slow followers.
-    order = sorted(limit, key=lambda end: (end[1] is ThrottleSide.FOLLOWER, end[0]))
-    for broker, side in order:
-        rate = limit[broker, side]
-        copied = came[broker, side]
+    limits = sorted(end_limits(limited).items(), key=lambda one: (one[0].side is ThrottleSide.FOLLOWER, one[0].broker))
+    for end, rate in limits:
+        (side, broker), copied = end, came[end]
         used = sent.get(broker, 0.0) if side is ThrottleSide.LEADER else copied
-        behind = copied - wrote[broker, side] <= _NO_PROGRESS * rate
+        behind = copied - wrote[end] <= _NO_PROGRESS * rate
         if side is ThrottleSide.FOLLOWER and rate == PAUSED_RATE:
             continue
-        if used < _AT_THE_RATE * rate or not behind or (side is ThrottleSide.FOLLOWER and starved_leaders):
+        if used < _AT_THE_RATE * rate or not behind or (side is ThrottleSide.FOLLOWER and starved_leader):
             continue
         if side is ThrottleSide.LEADER:
-            starved_leaders.add(broker)
+            starved_leader = True
         yield StarvedCopies(
             broker=broker,
             side=side,
-            rate=rate,
+            rate=int(rate),
             used=used,
             followers=max(0.0, used - copied),
-            written=wrote[broker, side],
+            written=wrote[end],
         )
 
 
