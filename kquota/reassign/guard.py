@@ -10,7 +10,7 @@ from kquota.measure import counted
 from kquota.reassign.moves import Move, PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
-from kquota.reassign.run import Run, recreated
+from kquota.reassign.run import Run, still_waiting
 from kquota.reassign.words import EXISTING
 from kquota.terms import BrokerId, TopicPartition
 
@@ -84,8 +84,7 @@ def check_waiting(plan: Plan, found: Snapshot, others: Collection[Run]) -> None:
     submitted the partition yet.
     """
     for run in others:
-        new = recreated(run, found.topic_ids)
-        waiting = [name for name in run.waiting if name in plan.targets and name.topic not in new]
+        waiting = [name for name in still_waiting(run, found.topic_ids) if name in plan.targets]
         met = [name for name in waiting if plan.targets[name] != run.goal.targets[name]]
         if met:
             raise Refused(

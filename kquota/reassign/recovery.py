@@ -10,10 +10,11 @@ from kquota.errors import Refused
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.port import Snapshot
 from kquota.reassign.preparation import Prepared
-from kquota.reassign.progress import Progress, statuses, verdict
+from kquota.reassign.progress import Progress, statuses
 from kquota.reassign.restoring import may_stay_set
-from kquota.reassign.run import Run, recreated
+from kquota.reassign.run import Run, still_waiting
 from kquota.reassign.verification import Verification, verify
+from kquota.terms import TopicPartition
 
 
 class RunState(enum.Enum):
@@ -42,12 +43,20 @@ def state(run: Run, found: Snapshot) -> RunState:
     """
     goal = run.goal
     moving = any(name in found.running for name in goal.targets)
-    deleted = recreated(run, found.topic_ids)
-    waiting = {name for name in run.waiting if name in found.partitions and name.topic not in deleted}
-    at_rest = (s for s in statuses(goal, found.partitions, found.running) if s.partition in waiting)
-    if verdict(status.progress for status in at_rest) is not Progress.DONE:
+    if not_submitted(run, found):
         return RunState.WAITING if moving or len(run.waiting) < len(goal.targets) else RunState.NOT_SUBMITTED
     return RunState.MOVING if moving else RunState.ENDED
+
+
+def not_submitted(run: Run, found: Snapshot) -> tuple[TopicPartition, ...]:
+    """Return the partitions that the run still has to submit, in the order of the goal. Partitions that already have
+    their new replicas, deleted partitions and partitions of recreated topics are left out.
+
+    `found` must include the topics of the run's plan.
+    """
+    waiting = {name for name in still_waiting(run, found.topic_ids) if name in found.partitions}
+    now = (s for s in statuses(run.goal, found.partitions, found.running) if s.partition in waiting)
+    return tuple(status.partition for status in now if status.progress is not Progress.DONE)
 
 
 def backwards(run: Run) -> Run:

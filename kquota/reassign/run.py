@@ -191,6 +191,15 @@ def recreated(run: Run, topic_ids: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(t for t, known in run.topic_ids.items() if t in topic_ids and topic_ids[t] != known)
 
 
+def still_waiting(run: Run, topic_ids: Mapping[str, str]) -> tuple[TopicPartition, ...]:
+    """Return `run.waiting` without the partitions of recreated topics, because kquota never submits these partitions.
+
+    `topic_ids` are the current ids of topics.
+    """
+    again = recreated(run, topic_ids)
+    return tuple(name for name in run.waiting if name.topic not in again)
+
+
 def covers(plan: Plan, runs: Collection[Run]) -> Run | None:
     """Return the open run that moves partitions and has the targets of `plan` as its plan or goal, or None.
 

@@ -13,7 +13,7 @@ from kquota.reassign.plan import Plan
 from kquota.reassign.port import MoveCluster, MovePorts, ReplicaDirs, Runs, Snapshot
 from kquota.reassign.progress import PartitionStatus, Progress, led_by_others, statuses, verdict
 from kquota.reassign.restoring import held_by, may_stay_set, part_of, unrecorded_removals, without_topics
-from kquota.reassign.run import Run, covers, others_than, recreated
+from kquota.reassign.run import Run, covers, others_than, recreated, still_waiting
 from kquota.reassign.throttle_writes import (
     Unread,
     clear_dead,
@@ -291,7 +291,7 @@ def _restored(ports: MovePorts, run: Run, seen: Snapshot, of_goal: Verification,
     at_rest = {s.partition for s in of_goal.statuses if s.progress is Progress.ELSEWHERE and s.replicas}
     recreated_topics = recreated(run, seen.topic_ids)
     run = record(ports, run, without_topics(run, recreated_topics))
-    waiting = tuple(name for name in run.waiting if name in at_rest and name.topic not in recreated_topics)
+    waiting = tuple(name for name in still_waiting(run, seen.topic_ids) if name in at_rest)
     if moving:
         restoration, run = restore_ended(ports, run, run.plan.targets.keys() - moving)
         lost = _lost(ports, run, moving)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from kquota.measure import counted
+from kquota.reassign.recovery import not_submitted
 from kquota.reassign.run import Purpose
 from kquota.settings.change import Change, lists_first
 from kquota.settings.resource import Setting
@@ -26,14 +27,15 @@ Values: TypeAlias = Mapping[Setting, tuple[str, ...]]
 
 
 def ended_runs(standing: Standing) -> Iterator[Finding]:
-    """Report open runs without running moves: all moves have ended, or some partitions are not submitted.
+    """Report open runs without running moves: all moves have ended, or some partitions are not submitted. Like `move
+    status`, the rule ignores partitions that can never be submitted.
 
     Runs of `throttle set`, which have no moves, are ignored.
     """
     for run in standing.runs:
         if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
             continue
-        waiting, every = len(run.waiting), counted(len(run.goal.targets), "partition")
+        waiting, every = len(not_submitted(run, standing.snapshot)), counted(len(run.goal.targets), "partition")
         places = {(setting.kind, setting.name) for setting in run.held}
         kinds = sorted(Counter(kind for kind, _ in places).items(), reverse=True)
         yield Finding(

@@ -15,7 +15,7 @@ from kquota.reassign.course import BrokerCourse, CourseReading, thinned
 from kquota.reassign.log_dirs import of as log_dirs_of
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Clock, MoveCluster, Runs, Snapshot
-from kquota.reassign.run import Purpose, Run, covers
+from kquota.reassign.run import Purpose, Run, covers, still_waiting
 from kquota.settings.resource import Setting
 from kquota.terms import (
     FOLLOWER_RATE,
@@ -109,6 +109,7 @@ class MoveWatch:
         self._throttled = ThrottledReplicas()
         self._out_of_sync_topics: frozenset[str] = frozenset()
         self._running: Set[TopicPartition] = frozenset()
+        self._topic_ids: Mapping[str, str] = {}
         self._began = ports.clock.now()
         self._readings: dict[str, tuple[CourseReading, ...]] = {}
         self._copies: dict[str, dict[BrokerId, BrokerCourse]] = {}
@@ -162,8 +163,11 @@ class MoveWatch:
         wide = self._wide_at is None or now - self._wide_at >= _WIDE_SECONDS
         known = None if wide and every_topic else self._topics
         snapshot = self._ports.cluster.snapshot(None if known is None else sorted(known | self._out_of_sync_topics))
-        if wide:
+        recreated = any(self._topic_ids.get(topic, new) != new for topic, new in snapshot.topic_ids.items())
+        self._topic_ids = {**self._topic_ids, **snapshot.topic_ids}
+        if wide or recreated:
             self._refresh()
+        if wide:
             self._wide_at = now
             self._out_of_sync_topics = _out_of_sync_topics(snapshot)
         grown = self._add_moves_of_others(snapshot, wide=wide)
@@ -244,9 +248,10 @@ class MoveWatch:
 
     def _of_run(self, run: Run) -> WatchedMove:
         expected = run.course.expected
+        move = of_run(run, self._topic_ids)
         if expected is None or run.course.changes or run.aborting:
-            return of_run(run)
-        return replace(of_run(run), expected_seconds=expected - (self._began - run.begun).total_seconds())
+            return move
+        return replace(move, expected_seconds=expected - (self._began - run.begun).total_seconds())
 
     def _of_plan(self, plan: Plan, run: Run | None) -> WatchedMove:
         """Return the move of the plan. It keeps the id and the sources of its run, even after the run has ended."""
@@ -331,13 +336,17 @@ def _without(move: WatchedMove, names: Set[TopicPartition]) -> WatchedMove:
     )
 
 
-def of_run(run: Run) -> WatchedMove:
-    """Return the move of an open run. While the run is being undone, its targets are those of the rollback plan."""
+def of_run(run: Run, topic_ids: Mapping[str, str]) -> WatchedMove:
+    """Return the move of an open run. While the run is being undone, its targets are those of the rollback plan.
+
+    `topic_ids` are the current ids of topics. Partitions of recreated topics count as submitted, because they need no
+    further submission.
+    """
     return WatchedMove(
         run=run.id,
         targets=run.goal.targets,
         sources={} if run.aborting else run.rollback.targets,
-        submitted=run.handed_over,
+        submitted=frozenset(run.goal.targets.keys() - still_waiting(run, topic_ids)),
         open=True,
         throttled=bool(run.held),
         paused=run.paused,

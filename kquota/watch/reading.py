@@ -144,7 +144,9 @@ class WatchedMove:
     sources: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     """The replicas before the move, as far as they are known."""
     submitted: frozenset[TopicPartition] | None = None
-    """The partitions that need no further submission (see `Run.handed_over`). None if they are unknown."""
+    """The partitions that need no further submission (see `Run.handed_over`), or that kquota never submits, because
+    their topic was created again. None if they are unknown.
+    """
     expected_seconds: float | None = None
     """The expected time left at the start of the watch, or None if it is unknown. Negative if the run was late then."""
     open: bool = False

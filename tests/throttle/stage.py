@@ -61,6 +61,7 @@ def standing(
     alive: Sequence[int] = (1, 2, 3),
     release: tuple[int, ...] | None = (4, 1),
     unread_topics: Sequence[str] = (),
+    topic_ids: Mapping[str, str] | None = None,
 ) -> Standing:
     """Return the throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
     named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
@@ -68,6 +69,7 @@ def standing(
         racks={BrokerId(b): None for b in alive},
         partitions=named,
         running={name: now for name, now in named.items() if now.moving},
+        topic_ids=topic_ids or {},
     )
     return Standing(
         limits={**{BrokerId(b): {} for b in alive}, **(limits or {})},

@@ -213,6 +213,18 @@ def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:
     assert found.remedy is Remedy.RESUME_RUN
 
 
+@pytest.mark.parametrize("gone", ["recreated", "deleted", "moved by another client"])
+def test_a_run_whose_waiting_partitions_can_never_be_submitted_should_be_ended(gone: str) -> None:
+    from dataclasses import replace
+
+    target = [1, 2] if gone == "moved by another client" else [1, 3]
+    waiting = replace(run(HELD, {T0: target}), handed_over=frozenset(), topic_ids={"t": "old"})
+    now = standing({} if gone == "deleted" else AT_REST, topic_ids={"t": "new" if gone == "recreated" else "old"})
+    (found,) = findings(replace(now, runs=(waiting,)))
+    assert found.what == "all of its moves have ended, but the run is still open"
+    assert found.remedy is Remedy.END_RUN
+
+
 def test_a_finding_about_several_entries_is_in_the_plural() -> None:
     found = findings(standing(AT_REST, {("t", LEADER): "9:1,9:2"}, RATES))
     assert [(one.what, one.effect) for one in found if one.rule == "stale-entry"] == [

@@ -13,6 +13,7 @@ from kquota.reassign.recovery import backwards
 from kquota.stores.record.runs import RecordedRuns
 from kquota.terms import BrokerId
 from kquota.watch.observation import MoveWatch
+from kquota.watch.symptom import NotSubmitted
 from tests.stores.record.hosts import RUN
 from tests.watch.stage import MB, Watched, brokers, name
 
@@ -42,6 +43,23 @@ def test_no_partition_of_an_ended_run_waits(stage: Watched) -> None:
     found = stage.look(watch, 40)
     [move] = found.view.moves
     assert (found.ended, move.waiting, move.elsewhere, move.destinations) == (True, 0, 2, ())
+
+
+@pytest.mark.parametrize("seconds", [2, 40])
+def test_no_partition_of_a_recreated_topic_waits(stage: Watched, seconds: int) -> None:
+    """The next wide reading is 30 s later, but every reading notices the new topic."""
+    watch = first_wave(stage)
+    [run] = stage.runs.unfinished()
+    stage.runs.update(replace(run, topic_ids={"orders": "orders"}))
+    watch = stage.watch(run=RUN.id)
+    assert stage.look(watch, 2).view.moves[0].waiting == 1
+    stage.cluster.cancel(name(0))
+    stage.cluster.topic_ids["orders"] = "another"
+    found = stage.look(watch, seconds)
+    [move] = found.view.moves
+    assert (found.ended, move.waiting, move.elsewhere) == (True, 0, 2)
+    assert not any(isinstance(symptom, NotSubmitted) for symptom in found.symptoms)
+    assert stage.look(stage.watch(), 0).view.moves[0].waiting == 0
 
 
 def test_a_run_whose_record_cannot_be_read_any_more_has_not_ended(
