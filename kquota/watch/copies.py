@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -174,6 +175,7 @@ def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReadin
     answering = answering_brokers(reading)
     sizes: LogNumbers = {} if reading.logs is None else reading.logs.sizes
     ends: LogNumbers = {} if reading.logs is None else reading.logs.ends
+    starts: LogNumbers = {} if reading.logs is None else reading.logs.starts
     failed = set() if reading.logs is None else {b for (b, _), space in reading.logs.dirs.items() if space.error}
     made = CopyReading._make
     for part in planned.parts:
@@ -196,6 +198,21 @@ def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReadin
                     lag = end
                 elif own is not None:
                     lag = offsets_behind(ends.get(destination, _NONE).get(topic, _NO_NUMBERS).get(number), end)
-                # The start of the leader's log is not read, so the mean size of an offset may be too small.
-                left = missing_bytes(copied, size, lag, end)
+                offsets = None
+                if copied is not None and copied >= size and end is not None:
+                    start = starts.get(leader, _NONE).get(topic, _NO_NUMBERS).get(number)  # type: ignore[arg-type]  # not None
+                    offsets = None if start is None else end - start
+                left = missing_bytes(copied, size, lag, offsets)
             yield made((move, replica, leader, copied, left, lag, size, False, begun, submitted, followers))
+
+
+def outgrown(found: Iterable[CopyReading]) -> dict[BrokerId, set[TopicPartition]]:
+    """Return by leader the partitions with an unfinished copy that is at least as large as the log of the leader,
+    because the leader deleted old segments. The missing bytes of this copy depend on the first offset of the leader.
+    """
+    leaders: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
+    for copy in found:
+        if copy.source and copy.lag and copy.copied is not None and copy.copied >= copy.source:
+            assert copy.leader is not None  # it reported the size of its log
+            leaders[copy.leader].add(copy.partition)
+    return dict(leaders)

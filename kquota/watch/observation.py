@@ -26,6 +26,7 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
+from kquota.watch.copies import outgrown
 from kquota.watch.diagnosis import symptoms
 from kquota.watch.history import WatchHistory, after, begin
 from kquota.watch.port import LogReader
@@ -203,12 +204,28 @@ class MoveWatch:
             logs=logs,
             throttle=self._throttle(topics, snapshot, ReplicaLogs() if logs is None else logs),
         )
-        before = self._history
-        history = begin(self._moves, reading) if before is None else after(before, self._moves, reading)
-        self._history, shown = seen(history)
+        self._history, shown = seen(self._with_starts(reading))
         for move in shown.moves:
             self._keep(reading.time, move)
-        return Observed(reading=reading, view=shown, symptoms=symptoms(self._history, shown))
+        return Observed(reading=self._history.reading, view=shown, symptoms=symptoms(self._history, shown))
+
+    def _with_starts(self, reading: WatchReading) -> WatchHistory:
+        """Return the history with this reading. The reading gets the first offsets of the logs in `outgrown`. There are
+        few of them, and a request for every log would make each reading slower.
+        """
+        history = self._with_reading(reading)
+        if self._ports.logs is None or reading.logs is None:
+            return history
+        if all(link.left is not None for link in history.links.values()):
+            return history
+        leaders = outgrown(history.copies)
+        if not leaders:
+            return history
+        logs = replace(reading.logs, starts=self._ports.logs.starts(leaders))
+        return self._with_reading(replace(reading, logs=logs))
+
+    def _with_reading(self, reading: WatchReading) -> WatchHistory:
+        return begin(self._moves, reading) if self._history is None else after(self._history, self._moves, reading)
 
     def _targets_now(self) -> WatchedTargets:
         self._targets = self._targets.of(self._moves)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from kquota.terms import BrokerId
-from kquota.watch.reading import ReplicaLogs, WantedLogs
+from kquota.terms import BrokerId, TopicPartition
+from kquota.watch.reading import LogNumbers, ReplicaLogs, WantedLogs
 
 
 class LogReader(Protocol):
@@ -18,3 +18,6 @@ class LogReader(Protocol):
         A broker whose sizes or log end offsets are unknown is in `silent`, with the reason. `dirs` has all log dirs of
         each broker that reported sizes, including log dirs that contain none of these replicas.
         """
+
+    def starts(self, wanted: Mapping[BrokerId, Collection[TopicPartition]]) -> LogNumbers:
+        """Return the first offset on the disks of each broker for these partitions. Unknown offsets are left out."""

@@ -52,6 +52,8 @@ class ReplicaLogs:
     """The bytes of each log in each log dir of a broker, by topic and partition."""
     ends: LogNumbers = field(default_factory=dict)
     """The known log end offsets."""
+    starts: LogNumbers = field(default_factory=dict)
+    """The first offsets on disk, only for the leaders that `copies.outgrown` names."""
     futures: Mapping[ReplicaId, FutureLog] = field(default_factory=dict)
     """The copies between the log dirs of one broker (KIP-113)."""
     dirs: Mapping[tuple[BrokerId, str], DirSpace] = field(default_factory=dict)

@@ -64,6 +64,19 @@ class LogReaderContract:
         assert (place[0], space.error) == (ONE, None)
         assert space.usable is None or space.usable > 0
 
+    def test_the_first_offset_of_a_leader_is_read_only_for_these_partitions(
+        self, stage: LogStage, partition: TopicPartition
+    ) -> None:
+        assert stage.reader.starts({ONE: {partition}}) == {ONE: {partition.topic: {0: 0}}}
+
+    def test_the_first_offset_is_known_only_where_the_replica_is(
+        self, stage: LogStage, partition: TopicPartition
+    ) -> None:
+        found = stage.reader.starts({ONE: {partition}, THREE: {partition}, NOBODY: {partition}})
+        assert found.get(ONE) == {partition.topic: {0: 0}}
+        assert not found.get(THREE, {}).get(partition.topic)
+        assert NOBODY not in found
+
     def test_only_the_given_brokers_are_asked(self, stage: LogStage, partition: TopicPartition) -> None:
         found = stage.reader.read([wanted(partition, (ONE, TWO), (ONE, TWO))], [TWO])
         assert set(found.sizes) == set(found.ends) == {TWO}

@@ -1,6 +1,7 @@
 """A cluster in memory that copies in virtual time: brokers with throttles, producers, and moves that end by themselves.
 
-Gaps: every broker has one log dir, offsets are bytes, leaders never change, and only destinations and leaders limit.
+Gaps: every broker has one log dir, offsets are bytes, only leaders and replicas in sync delete
+old segments, leaders never change, and only destinations and leaders limit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kquota.terms import (
     ReplicaId,
     TopicPartition,
 )
-from kquota.watch.reading import DirSpace, FutureLog, ReplicaLogs, WantedLogs
+from kquota.watch.reading import DirSpace, FutureLog, LogNumbers, ReplicaLogs, WantedLogs
 from tests.reassign.fake import MemoryCluster
 
 _STEP = 0.5
@@ -41,7 +42,7 @@ _of_topic = functools.cache(Setting.of_topic)
 class CopyingCluster(MemoryCluster):
     """`sizes` are bytes of replicas, `producers` are bytes per second to partitions, `pipe` limits a copy.
 
-    The configs of topics in `unreadable` cannot be read.
+    The configs of topics in `unreadable` cannot be read. `first` are the first offsets of replicas, by default 0.
 
     With `lumps`, a throttled broker takes a quota window of 11 s at once, like a broker with a wide pipe. With `fair`,
     the links of a broker share its throttle, and the copies of a link share its part, as fetchers do. Otherwise the
@@ -60,8 +61,10 @@ class CopyingCluster(MemoryCluster):
     unanswered: dict[BrokerId, str] = field(default_factory=dict)
     stuck: set[ReplicaId] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
+    first: dict[ReplicaId, int] = field(default_factory=dict)
     clock: float = 0.0
     asked: int = 0
+    asked_starts: int = 0
 
     def partition(self, name: TopicPartition, replicas: tuple[int, ...], size: int, writes: int = 0) -> None:
         """Add a partition whose replicas are all in sync."""
@@ -83,7 +86,9 @@ class CopyingCluster(MemoryCluster):
                 found = {n: self.sizes.get((TopicPartition(one.topic, n), broker)) for n in one.sizes.get(broker, ())}
                 known = {number: size for number, size in found.items() if size is not None}
                 logs[broker, "/data"][one.topic] = known
-                ends[broker][one.topic] = {n: known[n] for n in one.ends.get(broker, ()) if n in known}
+                ends[broker][one.topic] = {
+                    n: self._end(TopicPartition(one.topic, n), broker) for n in one.ends.get(broker, ()) if n in known
+                }
                 replicas = [(TopicPartition(one.topic, n), broker) for n in found]
                 futures |= {r: FutureLog(self.futures[r], "/other") for r in replicas if r in self.futures}
         return ReplicaLogs(
@@ -96,6 +101,28 @@ class CopyingCluster(MemoryCluster):
             },
             silent=silent,
         )
+
+    def starts(self, wanted: Mapping[BrokerId, Collection[TopicPartition]]) -> LogNumbers:
+        """Return the first offsets, as `LogReader` does."""
+        self.asked_starts += 1
+        found: dict[BrokerId, dict[str, dict[int, int]]] = {}
+        for broker, names in wanted.items():
+            for name in names:
+                if broker in self.alive and broker not in self.unanswered and (name, broker) in self.sizes:
+                    number = self.first.get((name, broker), 0)
+                    found.setdefault(broker, {}).setdefault(name.topic, {})[name.partition] = number
+        return found
+
+    def delete_segments(self, name: TopicPartition, size: int) -> None:
+        """Delete this number of bytes at the start of the log, except from running copies."""
+        now = self.partitions[name]
+        for broker in now.replicas:
+            if broker not in now.adding:
+                self.sizes[name, broker] -= size
+                self.first[name, broker] = self.first.get((name, broker), 0) + size
+
+    def _end(self, name: TopicPartition, broker: BrokerId) -> int:
+        return self.first.get((name, broker), 0) + self.sizes.get((name, broker), 0)
 
     def _reachable(self, setting: Setting) -> bool:
         return setting.name not in self.unreadable and super()._reachable(setting)
@@ -131,13 +158,14 @@ class CopyingCluster(MemoryCluster):
         now = self.partitions[name]
         if now.leader is not None:
             self.sizes |= {(name, broker): self.sizes[name, now.leader] for broker in now.adding}
+            self.first |= {(name, broker): self.first.get((name, now.leader), 0) for broker in now.adding}
         super().finish(name)
 
     def _caught_up(self, name: TopicPartition, now: PartitionReplicas) -> set[BrokerId]:
         leader = now.leader
         if leader is None:
             return set()
-        return {b for b in now.adding if self.sizes.get((name, b), -1) >= self.sizes[name, leader]}
+        return {b for b in now.adding if (name, b) in self.sizes and self._end(name, b) >= self._end(name, leader)}
 
     def _copy(
         self,
@@ -150,7 +178,9 @@ class CopyingCluster(MemoryCluster):
         for _ in range(_ROUNDS if self.fair else 1):
             shares = self._shares(limits, budgets) if self.fair else {}
             for copy in going:
-                name, _, broker = copy
+                name, leader, broker = copy
+                if leader is not None and (name, broker) not in self.sizes:
+                    self.first[name, broker] = self.first.get((name, leader), 0)
                 most = shares.get(copy) if self.fair else [budgets[one] for one in limits[copy]]
                 came = 0 if most is None else min(self._missing(*copy), round(min([pipes[copy], *most])))
                 self.sizes[name, broker] = self.sizes.get((name, broker), 0) + came
@@ -171,7 +201,7 @@ class CopyingCluster(MemoryCluster):
         }
 
     def _missing(self, name: TopicPartition, leader: BrokerId | None, broker: BrokerId) -> int:
-        return 0 if leader is None else max(0, self.sizes[name, leader] - self.sizes.get((name, broker), 0))
+        return 0 if leader is None else max(0, self._end(name, leader) - self._end(name, broker))
 
     def _limits(
         self, name: TopicPartition, leader: BrokerId | None, broker: BrokerId

@@ -15,6 +15,7 @@ from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.copies import PlannedCopies, copies
 from kquota.watch.link_pace import Trend
+from kquota.watch.observation import MoveWatch
 from kquota.watch.reading import WatchedMove, shrunk
 from kquota.watch.symptom import DestinationDown, NotStarted
 from tests.watch.stage import MB, Watched, brokers, name
@@ -301,6 +302,43 @@ def test_each_reading_asks_for_the_logs_once(stage: Watched) -> None:
     stage.drain(2, throttle=MB)
     stage.look(stage.watch(), 40)
     assert stage.cluster.asked == 41
+
+
+def outgrown(stage: Watched, *, writes: int = 0) -> MoveWatch:
+    """Watches a copy of 60 MB. Then the leader deletes 950 of its 1,000 MB."""
+    stage.topic(size=1000 * MB, writes=writes)
+    stage.cluster.delete_segments(name(0), 900 * MB)
+    stage.drain(throttle=MB)
+    watch = stage.watch()
+    stage.look(watch, 60)
+    assert stage.cluster.asked_starts == 0
+    stage.cluster.delete_segments(name(0), 50 * MB)
+    return watch
+
+
+def test_a_copy_that_is_larger_than_the_log_of_its_leader_is_not_almost_done(stage: Watched) -> None:
+    """The copy lacks 40 of the 50 MB of the leader, although it has 60 MB itself."""
+    found = outgrown(stage).look()
+    [move] = found.view.moves
+    assert move.copied == pytest.approx(60 * MB, rel=0.02)
+    assert move.left == pytest.approx(40 * MB, rel=0.02)
+    assert stage.cluster.asked_starts == 1
+
+
+def test_the_missing_bytes_are_unknown_if_the_first_offset_of_the_leader_is_unknown(
+    stage: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = outgrown(stage)
+    monkeypatch.setattr(stage.cluster, "starts", lambda _wanted: {})
+    assert watch.look().view.moves[0].left is None
+
+
+def test_a_copy_that_lacks_the_whole_log_of_its_leader_lacks_its_size(stage: Watched) -> None:
+    """All bytes of the copy are deleted on the leader."""
+    watch = outgrown(stage, writes=2 * MB)
+    leader = name(0), BrokerId(1)
+    stage.cluster.delete_segments(name(0), stage.cluster.sizes[leader] - 10 * MB)
+    assert watch.look().view.moves[0].left == 10 * MB
 
 
 @given(

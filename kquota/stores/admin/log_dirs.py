@@ -20,6 +20,7 @@ from kquota.stores.admin.offsets import (
     EARLIEST_LOCAL,
     LATEST,
     PENDING,
+    TIERED,
     ListOffsetsRequest,
     Offsets,
     by_partition,
@@ -31,8 +32,6 @@ from kquota.terms import BrokerId, TopicPartition
 
 _AT_ONCE: Final = 16
 """The maximum number of brokers that kquota asks at the same time."""
-_TIERED: Final = (3, 6)
-"""The first release with tiered topics (KIP-405)."""
 
 
 class WireLogDirs:
@@ -66,7 +65,7 @@ class WireLogDirs:
         held = _by_broker(log_dirs, lambda replica: not replica.future)
         states = self._states({replica.partition.topic for log_dir in log_dirs for replica in log_dir.replicas})
         # Without tiered topics, the local log is the whole log.
-        local = EARLIEST_LOCAL if self._wire.oldest() >= _TIERED else EARLIEST
+        local = EARLIEST_LOCAL if self._wire.oldest() >= TIERED else EARLIEST
         found = []
         for some in _together(sorted({log_dir.broker for log_dir in log_dirs})):
             of_some = {broker: held[broker] for broker in some}

@@ -20,6 +20,8 @@ LATEST, EARLIEST, EARLIEST_LOCAL, PENDING = -1, -2, -4, -6
 """Special timestamps. `LATEST` is for the end of the log, `EARLIEST` for its start, and `EARLIEST_LOCAL` for the start
 of the local log. `PENDING` is for the first offset that is not yet in remote storage.
 """
+TIERED: Final = (3, 6)
+"""The first release with tiered topics (KIP-405) and `EARLIEST_LOCAL`."""
 CONSUMER: Final = -1
 """The replica id of a consumer. Only the leader answers a consumer."""
 DEBUGGING_REPLICA: Final = -2

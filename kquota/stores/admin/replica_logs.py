@@ -1,4 +1,5 @@
 """The LogReader port on the Admin API: at most one DescribeLogDirs (KIP-113, KIP-827) and one ListOffsets per broker.
+`starts` sends one more ListOffsets, but only for a few logs.
 
 The answers to DescribeLogDirs have entries of one size, so one `struct` decodes a whole entry.
 """
@@ -16,7 +17,16 @@ import kafka.protocol.admin.cluster as cluster
 
 from kquota.errors import KquotaError
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.offsets import DEBUGGING_REPLICA, LATEST, ListOffsetsRequest, Offsets, offsets_of
+from kquota.stores.admin.offsets import (
+    DEBUGGING_REPLICA,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    TIERED,
+    ListOffsetsRequest,
+    Offsets,
+    offsets_of,
+)
 from kquota.stores.admin.requests import CLUSTER_DENIED
 from kquota.stores.admin.wire_format import (
     INT16,
@@ -74,6 +84,17 @@ class WireReplicaLogs:
         return ReplicaLogs(
             by_dir=by_dir, ends=self._read_ends(wanted, brokers, silent), futures=futures, dirs=dirs, silent=silent
         )
+
+    def starts(self, wanted: Mapping[BrokerId, Collection[TopicPartition]]) -> dict[BrokerId, Offsets]:
+        timestamp = EARLIEST_LOCAL if self._wire.oldest() >= TIERED else EARLIEST
+        asked = {}
+        for broker, names in wanted.items():
+            topics: defaultdict[str, list[int]] = defaultdict(list)
+            for topic, number in sorted(names):
+                topics[topic].append(number)
+            asked[broker] = ListOffsetsRequest.of(topics, timestamp, DEBUGGING_REPLICA)
+        answers = self._wire.ask_each(asked, _SECONDS)
+        return {broker: one.offsets for broker, one in answers.items() if not isinstance(one, KquotaError)}
 
     def _read_ends(
         self, wanted: Sequence[WantedLogs], brokers: Collection[BrokerId], silent: dict[BrokerId, str]
