@@ -2,7 +2,8 @@
 
 All threads that copy between the log dirs of a broker share `replica.alter.log.dirs.io.max.bytes.per.second`. A thread
 copies one replica after the other, and pauses for `replica.fetch.backoff.ms` when the quota is spent, like a throttled
-fetcher (`enforcement`). Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
+fetcher (`enforcement`). A throttle of 0 does not stop the copies: each time the quota window is empty, a broker still
+copies one fetch. Source: Kafka's ReplicaAlterLogDirsThread, and measurements on real brokers.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class LogDirWork:
 class LogDirPace:
     """The work of one broker under `throttle`, in bytes per second.
 
-    If `throttle` is None, no throttle is set or known, and the time is unknown.
+    If `throttle` is None, no throttle is set or known, and the time is unknown. It is also unknown if `throttle` is 0.
     """
 
     work: LogDirWork
@@ -49,21 +50,25 @@ class LogDirPace:
 
     @property
     def flows(self) -> float | None:
-        """The rate of the copies in bytes per second once the quota takes effect. None without a throttle."""
-        return None if self.throttle is None else self.throttle * self.enforcement.into_destination
+        """The rate of the copies in bytes per second once the quota takes effect. None without a throttle, or if it
+        is 0.
+        """
+        return self.throttle * self.enforcement.into_destination if self.throttle else None
 
     @property
     def feasible(self) -> bool | None:
         """False if the replicas grow at least as fast as they are copied, otherwise True. None if the write rate is
-        unknown, even without a throttle.
+        unknown, even without a throttle, and if the throttle is 0.
         """
-        if self.work.writes is None:
+        if self.work.writes is None or self.throttle == 0:
             return None
         return self.flows is None or self.flows > self.work.writes
 
     @property
     def seconds(self) -> float | None:
-        """The expected time in seconds. None without a throttle, with an unknown write rate, or if copies never end."""
+        """The expected time in seconds. None without a throttle, if it is 0, with an unknown write rate, or if copies
+        never end.
+        """
         return None if self.work.writes is None else self._seconds(self.work.writes)
 
     @property

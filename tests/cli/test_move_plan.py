@@ -109,6 +109,7 @@ WITHIN = {
     "move-plan-log-dirs-many": (disks([1 * GB] * 50, []), None, GOAL),
     "move-plan-log-dirs-outside": (disks([90 * GB], [], []), 50_000_000, GOAL),
     "move-plan-log-dirs-nothing": (disks([GB], [GB]), 50_000_000, GOAL),
+    "move-plan-log-dirs-zero": (disks([9 * GB] * 5, []), 0, GOAL),
 }
 
 

@@ -51,6 +51,8 @@ CASES = {
     "slower than its writes": (pace(100 * MB, MB, 2.0 * MB), False, None, True),
     "as fast as its writes": (pace(100 * MB, 12 * MB, 11.0 * MB), False, None, True),
     "writes slow it down": (pace(101 * MB, 12 * MB, 1.0 * MB), True, 2.0 + 89 / 10, True),
+    "a throttle of 0": (pace(100 * MB, 0, 0.0), None, None, False),
+    "a throttle of 0 and unknown writes": (pace(100 * MB, 0, None), None, None, False),
     "a few bytes": (pace(1, MB, 0.0), True, 2.0, True),
 }
 

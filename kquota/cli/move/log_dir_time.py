@@ -20,7 +20,7 @@ def time_shown(pace: LogDirPace) -> JsonObject:
     """Return the JSON of one broker's copies between its log dirs, in bytes, bytes per second and seconds.
 
     null means unknown. `throttle` is also null if no throttle is set. `expected_seconds` is also null if the copies
-    never end.
+    never end. With a throttle of 0, `feasible` and the times are null.
     """
     return {
         "broker": pace.work.broker,
@@ -75,6 +75,11 @@ def time_line(pace: LogDirPace) -> str:
     copies = f"broker {work.broker}: {size} in {count} between its log dirs"
     if throttle is None:
         why = "because these copies have no throttle or their throttle is unknown"
+        return f"{copies}: the time is unknown, {why}. Give {OPTION} RATE"
+    if throttle == 0:
+        window = f"the quota window ({pace.enforcement.window:g} s)"
+        one = f"one fetch (`replica.fetch.max.bytes`) whenever {window} is empty"
+        why = f"because the throttle is 0, and a broker then still copies {one}"
         return f"{copies}: the time is unknown, {why}. Give {OPTION} RATE"
     if pace.feasible is False:
         return f"{copies}: never {_never_because(pace)}"

@@ -71,7 +71,7 @@ def explain_log_dirs(
     show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
     show(_log_dirs_table(found))
     print(file=sys.stderr)
-    rate = "RATE" if pace.throttle is None else exact_rate(pace.throttle)
+    rate = exact_rate(pace.throttle) if pace.throttle else "RATE"
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
         f"reassign-partitions --execute --reassignment-json-file {plan} --replica-alter-log-dirs-throttle {rate}"
