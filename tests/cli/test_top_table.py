@@ -13,7 +13,7 @@ from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top import run as top
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.quota.top.run import TopClients
-from kquota.errors import Invalid, Unreachable
+from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.quota.entity import Entity
 from kquota.quota.usage import BucketUse, QuotaBucket, Usage
 from kquota.terms import CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
@@ -66,13 +66,19 @@ def test_a_throttled_client_never_shows_0(throttle_ms: float | None, tokens: flo
     assert line.partition("75%")[2].partition("  1  ")[0].strip() == shown
 
 
-def live_table(monkeypatch: pytest.MonkeyPatch, *errors: BaseException) -> list[str]:
-    """The lines of readings that fail with these errors. The last error ends the table."""
+EMPTY = TopClients(brokers=("1",), controller_queue_ms=None, clients=(), most=20)
+
+
+def live_table(monkeypatch: pytest.MonkeyPatch, *results: TopClients | BaseException) -> list[str]:
+    """The lines of readings with these results. The last result is an error that ends the table."""
     lines: list[str] = []
-    left = iter(errors)
+    left = iter(results)
 
     def read(*_: object) -> TopClients:
-        raise next(left)
+        result = next(left)
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
     @contextmanager
     def live() -> Iterator[Callable[[Iterable[str], Iterable[str]], None]]:
@@ -84,7 +90,9 @@ def live_table(monkeypatch: pytest.MonkeyPatch, *errors: BaseException) -> list[
     monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setattr("kquota.cli.world.quotas", nullcontext)
     source = MetricsSource(prometheus="http://prometheus:9090")
-    with pytest.raises(type(errors[-1])):
+    last = results[-1]
+    assert isinstance(last, BaseException)
+    with pytest.raises(type(last)):
         list(top.run(TopOptions(connection=Connection(bootstrap_server="broker:9092"), source=source)))
     return lines
 
@@ -93,11 +101,14 @@ def test_a_live_table_continues_while_prometheus_lists_a_returning_broker_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     silent, twice = Unreachable("no answer"), Invalid("broker 3 is listed twice")
-    assert live_table(monkeypatch, silent, twice, KeyboardInterrupt()) == [
+    assert live_table(monkeypatch, EMPTY, silent, twice, KeyboardInterrupt()) == [
+        "no clients to show",
         "warning: no answer. Trying again",
         "warning: broker 3 is listed twice. Trying again",
     ]
 
 
-def test_a_live_table_ends_if_its_first_reading_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert live_table(monkeypatch, Invalid("broker 3 is listed twice")) == []
+@pytest.mark.parametrize("error", [Invalid("broker 3 is listed twice"), Unreachable("not a page of metrics")])
+def test_a_live_table_ends_if_its_first_reading_fails(monkeypatch: pytest.MonkeyPatch, error: KquotaError) -> None:
+    """The address is probably wrong, so all later readings would also fail."""
+    assert live_table(monkeypatch, error) == []

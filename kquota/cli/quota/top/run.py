@@ -153,8 +153,8 @@ def run(options: TopOptions) -> Generator[TopClients]:
     yield nothing. With `--snapshot`, also write each reading to a file.
 
     Raises Invalid for an invalid `--interval`, and if the source of the metrics is missing, ambiguous or invalid.
-    Raises Unreachable if the cluster does not answer, and Refused if a snapshot cannot be written. A single reading
-    also raises Unreachable if no exporter answers.
+    Raises Unreachable if the cluster does not answer, or no exporter or Prometheus server does. Raises Refused if a
+    snapshot cannot be written. After a first valid reading on a terminal, Invalid and Unreachable are only warnings.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)
@@ -166,12 +166,12 @@ def run(options: TopOptions) -> Generator[TopClients]:
         if not watched:
             yield read()
             return
-        passing: tuple[type[KquotaError], ...] = (Unreachable,)
+        passing: tuple[type[KquotaError], ...] = ()
         with live() as show:
             while True:
                 began = time.monotonic()
                 show(_lines(read, passing), ())
-                # After the first reading, the source is valid. Prometheus can list a broker twice while it returns.
+                # The first reading shows that the source is valid. Prometheus can list a broker twice while it returns.
                 passing = (Unreachable, Invalid)
                 time.sleep(max(0.0, interval - (time.monotonic() - began)))
 
