@@ -86,7 +86,9 @@ class WatchedMoveView:
     throughput: float | None
     """The bytes that arrive per second, measured over about one quota window."""
     seconds_left: float | None
-    """The time until the last copy ends, or 0 if no partition is moving or waiting."""
+    """The time until the last copy between brokers ends, or 0 if the move has ended. None if the time is unknown, or
+    if only copies between log dirs are left.
+    """
     drift: float | None
     """The seconds by which the move ends later than expected, or than first predicted. Negative if the move ends
     earlier. None if the move has ended, or if its end is unknown or not predicted yet.
@@ -188,6 +190,7 @@ def _move(
     )
     done, waiting, moving = _counts(history, number)
     throughput = total(lane.throughput for lane in lanes)
+    log_dirs = len(between_log_dirs(move, history.reading))
     return WatchedMoveView(
         run=move.run,
         partitions=len(move.targets),
@@ -198,11 +201,11 @@ def _move(
         copied=total(lane.copied for lane in lanes),
         left=total(lane.left for lane in lanes),
         throughput=None if throughput is None else round(throughput),
-        seconds_left=highest(lane.seconds_left for lane in lanes) if moving or waiting else 0.0,
+        seconds_left=highest(lane.seconds_left for lane in lanes) if moving or waiting else None if log_dirs else 0.0,
         drift=None,
         open=move.open,
         destinations=lanes,
-        log_dirs=len(between_log_dirs(move, history.reading)),
+        log_dirs=log_dirs,
     )
 
 

@@ -254,9 +254,11 @@ def test_a_copy_between_log_dirs_keeps_the_move_running(stage: Watched) -> None:
     watch = stage.watch(Plan(targets={name(0): brokers(1, 2)}, log_dirs={copy: "/other"}))
     found = stage.look(watch, 3)
     assert (found.ended, found.view.moves[0].log_dirs) == (False, 1)
+    assert (found.view.moves[0].seconds_left, found.view.moves[0].drift) == (None, None)
     stage.cluster.futures.clear()
     found = stage.look(watch, 1)
     assert (found.ended, found.view.moves[0].log_dirs) == (True, 0)
+    assert found.view.moves[0].seconds_left == 0.0
 
 
 @pytest.mark.parametrize("lost", ["silent", "dead"])
