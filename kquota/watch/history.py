@@ -137,7 +137,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
         last=last,
         destinations=known,
         arrival=dict.fromkeys(range(len(moves)), reading.at),
-        flowing=flowing(running(found, ()), throttles(links, reading.throttle), {}),
+        flowing=flowing(running(found, (), reading.snapshot.alive), throttles(links, reading.throttle), {}),
     )
     return _with_marks(blank, blank, behind)
 
@@ -151,7 +151,8 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
     total = _Totals(history, reading)
     last = total.add(found)
     links = links_of(found, reading.throttle)
-    flow = flowing(running(found, history.flowing.rates), throttles(links, reading.throttle), total.followed())
+    going = running(found, history.flowing.rates, reading.snapshot.alive)
+    flow = flowing(going, throttles(links, reading.throttle), total.followed())
     total.add_flowing(history.flowing, flow)
     sample = total.sample(_sum_replica_lag(found, behind, reading))
     rates = history.reading.throttle.rates

@@ -96,21 +96,26 @@ def links_of(found: Iterable[CopyReading], throttle: ThrottleReading) -> dict[Wa
     return links
 
 
-def running(found: Iterable[CopyReading], before: Collection[WatchedLink]) -> Collection[WatchedLink]:
-    """Return the links of the submitted copies that lack bytes, or whose missing bytes are unknown.
+def running(
+    found: Iterable[CopyReading], before: Collection[WatchedLink], alive: Collection[BrokerId]
+) -> Collection[WatchedLink]:
+    """Return the links of the submitted copies that lack bytes, or whose missing bytes are unknown. Links to brokers
+    that are not `alive` are left out, so that the time of a restart does not count as slow copying.
 
     Between two waves, return `before`, so that the time between the waves counts as part of the earlier wave.
     """
     going: set[WatchedLink] = set()
-    waiting = False
+    waiting = any_submitted = False
     for move, replica, leader, _, left, _, _, done, _, submitted, _ in found:
         if done or left == 0:
             continue
-        if submitted:
-            going.add(WatchedLink(move, leader, replica[1]))
-        else:
+        if not submitted:
             waiting = True
-    return before if waiting and not going else going
+            continue
+        any_submitted = True
+        if replica[1] in alive:
+            going.add(WatchedLink(move, leader, replica[1]))
+    return before if waiting and not any_submitted else going
 
 
 def flowing(

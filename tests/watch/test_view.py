@@ -306,6 +306,22 @@ def test_each_reading_asks_for_the_logs_once(stage: Watched) -> None:
     assert stage.cluster.asked == 41
 
 
+@pytest.mark.parametrize("throttle", [MB, None])
+def test_the_time_left_is_known_soon_after_a_destination_has_restarted(stage: Watched, throttle: int | None) -> None:
+    """While the destination is dead, its throttle and its pace do not count."""
+    stage.topic(size=200 * MB)
+    stage.cluster.pipe = MB
+    stage.drain(throttle=throttle)
+    watch = stage.watch()
+    stage.look(watch, 20)
+    stage.cluster.lose(3)
+    assert stage.look(watch, 40).view.moves[0].seconds_left is None
+    stage.cluster.alive.add(BrokerId(3))
+    [move] = stage.look(watch, 12).view.moves
+    assert move.left is not None
+    assert move.seconds_left == pytest.approx(move.left / MB, rel=0.2)
+
+
 def outgrown(stage: Watched, *, writes: int = 0) -> MoveWatch:
     """Watches a copy of 60 MB. Then the leader deletes 950 of its 1,000 MB."""
     stage.topic(size=1000 * MB, writes=writes)
