@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -52,6 +53,11 @@ def remove_abandoned(folder: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - partial.stat().st_mtime > _ABANDONED_SECONDS:
                 partial.unlink()
+
+
+def storage_step(error: OSError, otherwise: str = "Check the disk") -> str:
+    """Return the next step after a failed write: `otherwise`, unless the file would exceed the process's limit."""
+    return "Raise the limit of the file size: `ulimit -f unlimited`" if error.errno == errno.EFBIG else otherwise
 
 
 def sync(folder: Path) -> None:

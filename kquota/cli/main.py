@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kquota import __version__
+from kquota import __version__, durable
 from kquota.cli import app_of, suggestion
 from kquota.cli.contract import (
     DONE,
@@ -173,7 +173,7 @@ def _explained(error: Exception) -> int | None:
         case _ if os.environ.get("KQUOTA_DEBUG"):  # --debug also sets this variable
             return None
         case OSError(errno=number, strerror=reason) if number in NOT_WRITTEN:
-            complain(f"stdout or a file cannot be written: {reason}. Check the disk")
+            complain(f"stdout or a file cannot be written: {reason}. {durable.storage_step(error)}")
             drop_stdout()
             return FAILED
         case MemoryError():

@@ -194,6 +194,22 @@ def test_a_full_disk_prints_one_line_and_exits_1() -> None:
     )
 
 
+def test_a_limit_of_the_file_size_names_ulimit(tmp_path: Path) -> None:
+    with (tmp_path / "version").open("w") as limited:
+        ran = subprocess.run(
+            ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", sys.executable, "-m", "kquota", "--version"],
+            stdout=limited,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "kquota: error: stdout or a file cannot be written: File too large. Raise the limit of the file size: "
+        "`ulimit -f unlimited`\n",
+    )
+
+
 SIMULATED = ("quota", "simulate", "--producer-byte-rate", "1MB/s", "--load", "2MB/s")
 
 

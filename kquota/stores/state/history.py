@@ -217,7 +217,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> Refused:
-    step = "Check its permissions and the disk"
+    step = durable.storage_step(error, "Check its permissions and the disk")
     return Refused(f"{path}: cannot be written: {error.strerror}. The history is unchanged. {step}")
 
 
@@ -257,5 +257,6 @@ def write_snapshot(directory: Path, cluster_id: str, time: datetime, lines: Iter
             lost = f"{directory} could not be synced ({error.strerror}), so a power failure may remove the snapshot"
             raise Incomplete(f"{path}: was saved, but {lost}. Check the disk", done=[str(path)], undone=[]) from error
         problem = f"{path}: cannot be written: {error.strerror}. Nothing was saved"
-        raise Refused(f"{problem}. Check the folder's permissions and the disk") from error
+        step = durable.storage_step(error, "Check the folder's permissions and the disk")
+        raise Refused(f"{problem}. {step}") from error
     return path

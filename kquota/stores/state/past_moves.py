@@ -64,9 +64,8 @@ class PastMovesFile:
             with durable.replacing(self._folder / name, private=True) as file:
                 file.write(json.dumps({"version": _VERSION, **document}, indent=1).encode())
         except OSError as error:
-            raise Refused(
-                f"{self._folder / name}: cannot be written: {error.strerror}. Check its permissions and the disk"
-            ) from error
+            step = durable.storage_step(error, "Check its permissions and the disk")
+            raise Refused(f"{self._folder / name}: cannot be written: {error.strerror}. {step}") from error
 
 
 def past_moves(root: Path, cluster_id: str | None) -> PastMovesFile | None:

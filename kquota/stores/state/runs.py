@@ -285,5 +285,7 @@ def _holder(text: str) -> Holder:
 
 def _unusable(path: Path, verb: str, error: OSError) -> Refused:
     why = error.strerror or str(error)
-    step = "Check its permissions and the disk, because kquota cannot continue without its journals"
-    return Refused(f"{path}: cannot be {verb} ({why}). {step}")
+    step = "Check its permissions and the disk"
+    if verb == "written":
+        step = durable.storage_step(error, step)
+    return Refused(f"{path}: cannot be {verb} ({why}). {step}, because kquota cannot continue without its journals")

@@ -340,14 +340,18 @@ def test_a_cluster_id_cannot_leave_the_folder(tmp_path: Path, name: str) -> None
         alone(tmp_path, name)
 
 
-def test_a_full_disk_is_reported_with_the_folder_before_any_start(tmp_path: Path) -> None:
-    """Simulates a full disk: this process may not write a byte to any file."""
+def test_a_limit_of_the_file_size_is_reported_with_the_folder_before_any_start(tmp_path: Path) -> None:
+    """This process may not write a byte to any file."""
     files = alone(tmp_path, "c")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
         with (
-            pytest.raises(Refused, match=r"c/lock: cannot be written \(.* without its journals$"),
+            pytest.raises(
+                Refused,
+                match=r"c/lock: cannot be written \(File too large\)\. Raise the limit of the file size: "
+                r"`ulimit -f unlimited`, because kquota cannot continue without its journals$",
+            ),
             files.hold("execute"),
         ):
             pass
