@@ -13,7 +13,7 @@ PARTITIONS: Final = 8
 Replicas = list[int]
 Places = tuple[tuple[Replicas, ...], tuple[Replicas, ...]]
 """The replicas before and after the move. Partitions 0, 1, … use the items of each tuple in turn."""
-NOBODY_STAYS: Final[Places] = (([1],), ([3],))
+NO_REPLICA_STAYS: Final[Places] = (([1],), ([3],))
 STAYS: Final[Places] = (([1, 2],), ([1, 3],))
 """One follower is replaced, and the leader stays."""
 _TWO_LEADERS: Final[Places] = (([1], [2]), ([3], [3]))
@@ -30,7 +30,7 @@ class Case:
     """
 
     name: str
-    places: Places = NOBODY_STAYS
+    places: Places = NO_REPLICA_STAYS
     size: int
     throttle: int
     kafka: str = NEWEST

@@ -12,6 +12,8 @@ HIGHEST_ID: Final = 2**31 - 1
 """The highest broker id and partition id. Both have 32 bits in the protocol."""
 LONG_MAX: Final = 2**63 - 1
 """The largest `long` in Java. A rate with this value limits nothing, and it is Kafka's default for throttle rates."""
+WITHOUT_ZOOKEEPER: Final = (4, 0)
+"""The first release whose clusters all use KRaft."""
 _DIGITS: Final = 10
 
 

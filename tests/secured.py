@@ -36,7 +36,7 @@ _PROTOCOLS = {
     "BEARER": "SASL_PLAINTEXT",
     "ASTRAY": "PLAINTEXT",
 }
-NOBODY = f"{HOST}:1"
+DEAD_END = f"{HOST}:1"
 """The address to which listener ASTRAY directs its clients."""
 
 
@@ -123,7 +123,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def _listeners(at: Mapping[str, str]) -> dict[str, str]:
-    told = {**at, "ASTRAY": NOBODY}
+    told = {**at, "ASTRAY": DEAD_END}
     return {
         "listeners": ",".join(f"{name}://{address}" for name, address in at.items()),
         "advertised.listeners": ",".join(f"{name}://{address}" for name, address in told.items()),

@@ -97,7 +97,8 @@ def _parsed(written: str) -> tuple[tuple[str, ...], str]:
     return kinds, pattern
 
 
-NOBODY: Final = Scope(patterns=())
+NO_ENTITY: Final = Scope(patterns=())
+"""The scope that contains no entity."""
 
 Throttles: TypeAlias = Mapping[Resource, Mapping[str, str]]
 """The replication throttles of each resource: rates in whole bytes per second, and throttled replica lists as Kafka
@@ -116,7 +117,7 @@ class Document:
     """The entities that may be pruned. None if the document does not state them. In this case, no entity may be
     pruned.
     """
-    protect: Scope = NOBODY
+    protect: Scope = NO_ENTITY
     """The entities that never change."""
     throttles: Throttles = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 
 from kquota.errors import Invalid
 from kquota.measure import exact_rate
-from kquota.quota.document import MOST_PATTERNS, NOBODY, Document, Scope, Throttles, order
+from kquota.quota.document import MOST_PATTERNS, NO_ENTITY, Document, Scope, Throttles, order
 from kquota.quota.entity import Entity, Name
 from kquota.quota.limits import Limits, plain, value
 from kquota.quota.yaml_source import SPLIT, Scalar, Source, quoted
@@ -68,7 +68,7 @@ class _Reading:
         self._entries = 0
         self._equal: dict[tuple[tuple[str, float], ...], Limits] = {}
         self._owns: Scope | None = None
-        self._protect = NOBODY
+        self._protect = NO_ENTITY
         self._unreadable: tuple[str, ...] = ()
 
     def document(self) -> Document:
@@ -226,7 +226,7 @@ def text(document: Document) -> str:
     """
     lines = [f"version: {VERSION}"]
     for key, scope in (("owns", document.owns), ("protect", document.protect)):
-        if scope is not None and scope != NOBODY:
+        if scope is not None and scope != NO_ENTITY:
             lines += [f"{key}:", *(f"  - {quoted(pattern)}" for pattern in scope.patterns)]
         elif scope is not None and key == "owns":
             lines.append("owns: []")
@@ -243,7 +243,7 @@ def as_json(document: Document) -> str:
     top: dict[str, object] = {"version": int(VERSION)}
     if document.owns is not None:
         top["owns"] = list(document.owns.patterns)
-    if document.protect != NOBODY:
+    if document.protect != NO_ENTITY:
         top["protect"] = list(document.protect.patterns)
     tree = _numbers(_tree(document.limits) | _throttles_tree(document.throttles))
     if document.unreadable:

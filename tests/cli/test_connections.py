@@ -17,7 +17,7 @@ from tests.canary import CANARY
 from tests.cli.config_command import told
 from tests.cli.run import Ran, kquota, run
 from tests.logins import CLIENT, CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
-from tests.secured import NOBODY, Secured
+from tests.secured import DEAD_END, Secured
 
 
 def describe(secured: Secured, listener: str, properties: Mapping[str, str], env: dict[str, str] | None = None) -> Ran:
@@ -65,7 +65,7 @@ def test_kquota_tries_the_next_server_when_the_first_is_dead(secured: Secured, s
 def test_unreachable_advertised_listeners(secured: Secured) -> None:
     ran = ask("--bootstrap-server", secured.at["ASTRAY"])
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
-    assert f"the cluster reports its brokers as {NOBODY}. Check that this host can reach them" in ran.err
+    assert f"the cluster reports its brokers as {DEAD_END}. Check that this host can reach them" in ran.err
 
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--zookeeper"])

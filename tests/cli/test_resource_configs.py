@@ -197,9 +197,10 @@ class TestBrokers:
         assert "sensitive=true" in described
 
     def test_a_broker_that_is_not_alive(self, way: Way) -> None:
+        other = "" if way.cluster.zookeeper is None else ". On a cluster with ZooKeeper, you can also use --zookeeper"
         unknown = (
             "kquota: note: broker 99 is not alive, so its configs are unknown. Start the broker and run the command "
-            "again. On a cluster with ZooKeeper, you can also use --zookeeper\n"
+            f"again{other}\n"
         )
         agree(way, "--entity-type", "brokers", "--entity-name", "99", err="" if way.on_zookeeper else unknown)
         rate = f"{LOG_DIR_RATE}={HARMLESS}"

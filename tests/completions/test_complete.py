@@ -92,7 +92,7 @@ def test_the_keys_match_real_brokers(kafka_431: Sandbox) -> None:
     assert set(BROKER_CONFIGS) <= broker
 
 
-NOBODY = {
+UNAVAILABLE = {
     "no server": ["--bootstrap-server", "127.0.0.1:1"],
     "a cluster that config.toml has not": ["--cluster", "nowhere"],
     "a file that is not there": ["--bootstrap-server", "127.0.0.1:1", "--command-config", "nowhere"],
@@ -100,7 +100,7 @@ NOBODY = {
 }
 
 
-@pytest.mark.parametrize("arguments", NOBODY.values(), ids=NOBODY)
+@pytest.mark.parametrize("arguments", UNAVAILABLE.values(), ids=UNAVAILABLE)
 def test_a_failure_is_silent_and_cached(arguments: list[str], tmp_path: Path) -> None:
     assert kquota("complete", *arguments, env=_mine(tmp_path, **SLOW)) == Ran(1, "", "")
     assert 0 < _good_for(tmp_path) <= FAILED_SECONDS

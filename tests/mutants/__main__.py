@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("kquota", "tests", "man", "completions", "pyproject.toml")
 ROUNDS = "--runs", "200", "--seed", "0", "--workers", "1", "--seconds", "60", "--first"
 _PATIENCE = 900.0
-NOBODY = "nothing"
+NOT_FOUND = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             finding = tried(mutant, Path(folder), quick=options.quick)
         test = None if finding.test is None else f"`{finding.test}`"
         found = [test or finding.round] if options.quick else [test, finding.round]
-        print(_row([str(number), mutant.name, *(one or NOBODY for one in found)]), flush=True)
+        print(_row([str(number), mutant.name, *(one or NOT_FOUND for one in found)]), flush=True)
         print(f"{number}: {time.monotonic() - began:.0f} s", file=sys.stderr)
         if not finding.found:
             survived.append(mutant.name)

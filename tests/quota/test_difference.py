@@ -12,7 +12,7 @@ from kquota.errors import Invalid, KquotaError, Refused, Unknown, Unreachable
 from kquota.quota import actions
 from kquota.quota.actions import Outcome, apply
 from kquota.quota.difference import Difference, difference
-from kquota.quota.document import NOBODY, Document, Scope
+from kquota.quota.document import NO_ENTITY, Document, Scope
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, QuotaChange, Replacement
 from kquota.settings.resource import Resource
@@ -34,7 +34,7 @@ def documents(draw: st.DrawFn, standing: Mapping[Entity, Limits]) -> Document:
     drawn = {entity: draw(limits_of(entity)) for entity in draw(st.lists(entities, max_size=5, unique=True))}
     kept = {entity: limits for entity, limits in standing.items() if draw(st.booleans())}
     owns = draw(st.sampled_from([scope("*"), scope("a*", "default-user"), scope("user:*"), scope()]))
-    protect = draw(st.sampled_from([NOBODY, NOBODY, scope("b"), scope("default-user", "client:a")]))
+    protect = draw(st.sampled_from([NO_ENTITY, NO_ENTITY, scope("b"), scope("default-user", "client:a")]))
     return Document(limits=kept | drawn, owns=owns, protect=protect)
 
 

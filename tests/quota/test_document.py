@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kquota.errors import Invalid
 from kquota.quota import document_text, yaml_source
-from kquota.quota.document import NOBODY, Document, Scope
+from kquota.quota.document import NO_ENTITY, Document, Scope
 from kquota.quota.document_text import as_json, read, text, unfit, written
 from kquota.quota.entity import Entity
 from kquota.quota.limits import Limits, value
@@ -61,7 +61,7 @@ patterns = st.one_of(
 scopes = st.lists(patterns, min_size=1, max_size=4).map(lambda some: Scope(patterns=tuple(some)))
 
 
-@given(st.data(), states(), st.none() | st.just(NOBODY) | scopes, st.just(NOBODY) | scopes)
+@given(st.data(), states(), st.none() | st.just(NO_ENTITY) | scopes, st.just(NO_ENTITY) | scopes)
 def test_a_complete_document_is_read_back_unchanged(
     data: st.DataObject, state: dict[Entity, Limits], owns: Scope | None, protect: Scope
 ) -> None:

@@ -12,7 +12,7 @@ from kquota.reassign.port import ReplicaDirs
 from kquota.terms import BrokerId, TopicPartition
 from tests.waiting import until
 
-_NOBODY = BrokerId(99)
+_DEAD = BrokerId(99)
 
 
 class Stage(Protocol):
@@ -94,10 +94,10 @@ class ReplicaDirsContract:
             (TopicPartition(topic, 0), one),
             (TopicPartition(topic, 1), two),
         )
-        worse, dead = (TopicPartition(topic, 2), two), (TopicPartition(topic, 0), _NOBODY)
+        worse, dead = (TopicPartition(topic, 2), two), (TopicPartition(topic, 0), _DEAD)
         found = stage.dirs.read([nowhere, good, dead])
-        assert (set(found.dirs), set(found.places), set(found.silent)) == ({one}, {good}, {_NOBODY})
-        assert "is dead" in found.silent[_NOBODY]
+        assert (set(found.dirs), set(found.places), set(found.silent)) == ({one}, {good}, {_DEAD})
+        assert "is dead" in found.silent[_DEAD]
         here = found.place(good).current
         there = next(path for path in stage.paths(one) if path != here)
         errors = stage.dirs.alter({nowhere: there, good: there, bad: "/no/such", worse: there, dead: there})

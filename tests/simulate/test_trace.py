@@ -20,12 +20,12 @@ from kquota.simulate.trace import TraceStream
 from tests.cli.run import run
 
 NAMES = ("ms", "bytes", "thread_ms", "mutations", "broker", "user", "client_id")
-NOBODY = TraceStream("", "", "")
+UNNAMED = TraceStream("", "", "")
 ROWS = {
     "5,10,0.25,,1,a,b": (TraceStream("1", "a", "b"), Request(5, 10, 0.25, 0)),
-    "5,,,80,,,": (NOBODY, Request(5, 0, 0.0, 80)),
+    "5,,,80,,,": (UNNAMED, Request(5, 0, 0.0, 80)),
     ' 5 , 10 ,,,,"a,b",': (TraceStream("", "a,b", ""), Request(5, 10)),
-    "5,,,,,,": (NOBODY, Request(5)),
+    "5,,,,,,": (UNNAMED, Request(5)),
     ",10,,,,,": None,
     "5.0,10,,,,,": None,
     "-5,10,,,,,": None,
@@ -48,7 +48,7 @@ def test_a_row(line: str, expected: tuple[TraceStream, Request] | None) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('{"ms": 5, "bytes": "10", "user": null, "more": [1]}', (NOBODY, Request(5, 10))),
+        ('{"ms": 5, "bytes": "10", "user": null, "more": [1]}', (UNNAMED, Request(5, 10))),
         ('{"ms": 5, "thread_ms": 0.10, "broker": 3}', (TraceStream("3", "", ""), Request(5, 0, 0.1))),
         ('{"ms": 5.0}', None),
         ('{"ms": NaN}', None),

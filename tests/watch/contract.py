@@ -12,7 +12,7 @@ from kquota.terms import BrokerId, ReplicaId, TopicPartition
 from kquota.watch.port import LogReader
 from kquota.watch.reading import ReplicaLogs, WantedLogs
 
-ONE, TWO, THREE, NOBODY = BrokerId(1), BrokerId(2), BrokerId(3), BrokerId(99)
+ONE, TWO, THREE, DEAD = BrokerId(1), BrokerId(2), BrokerId(3), BrokerId(99)
 BROKERS = (ONE, TWO, THREE)
 BYTES = 50_000
 
@@ -92,9 +92,9 @@ class LogReaderContract:
         assert found.end((partition, TWO)) is None
 
     def test_a_broker_that_does_not_answer_is_silent(self, stage: LogStage, partition: TopicPartition) -> None:
-        found = stage.reader.read([wanted(partition, (ONE, NOBODY), (ONE, NOBODY))], [*BROKERS, NOBODY])
-        assert found.silent.keys() == {NOBODY}
-        assert found.silent[NOBODY]
+        found = stage.reader.read([wanted(partition, (ONE, DEAD), (ONE, DEAD))], [*BROKERS, DEAD])
+        assert found.silent.keys() == {DEAD}
+        assert found.silent[DEAD]
         assert found.sizes.keys() == {ONE}
 
 

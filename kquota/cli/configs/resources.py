@@ -25,7 +25,7 @@ from kquota.settings.actions import Altered
 from kquota.settings.change import ConfigChange
 from kquota.settings.port import Configs
 from kquota.settings.resource import BROKERS, Entry, Resource, ResourceKind
-from kquota.terms import BYTE_RATES, BrokerId, Default
+from kquota.terms import BYTE_RATES, WITHOUT_ZOOKEEPER, BrokerId, Default
 
 
 def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, everything: bool) -> DescribedConfigs:
@@ -44,7 +44,8 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     over_brokers = kind == BROKERS and at.zookeeper is None
     asked = set() if resource is None else {resource}
     with world.configs_and_dead(at) as (configs, dead):
-        actions.must_exist(kind, _release_of_brokers(at, configs))
+        release = _release_of_brokers(at, configs)
+        actions.must_exist(kind, release)
         if resource is None:
             asked = _registered(configs, dead) if over_brokers else asked
             found, lost = actions.describe_all(configs, kind)
@@ -69,7 +70,7 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
         everything=everything,
         over_zookeeper=at.zookeeper is not None,
         data_notes=() if absent is None else (absence(absent),),
-        closing_notes=(*_not_alive(missing), *(f"error: {error}" for error in lost.values())),
+        closing_notes=(*_not_alive(missing, release), *(f"error: {error}" for error in lost.values())),
         code=FAILED if lost else DONE,
     )
 
@@ -84,17 +85,18 @@ def _registered(configs: Configs, dead: Callable[[], Collection[BrokerId]]) -> s
         return listed
 
 
-def _not_alive(missing: Collection[Resource]) -> Iterator[str]:
+def _not_alive(missing: Collection[Resource], release: tuple[int, ...] | None) -> Iterator[str]:
     """Yield a note about brokers that are not alive, because Kafka's answer leaves out or denies configs that they may
-    have.
+    have. `release` is the release of the brokers.
     """
     if missing:
         are, its, them = ("is", "its", "broker") if len(missing) == 1 else ("are", "their", "brokers")
         dead = named_brokers([one.broker for one in missing])
-        yield (
-            f"note: {dead} {are} not alive, so {its} configs are unknown. Start the {them} and run the command again. "
-            "On a cluster with ZooKeeper, you can also use --zookeeper"
-        )
+        note = f"note: {dead} {are} not alive, so {its} configs are unknown. Start the {them} and run the command again"
+        if release is None or release >= WITHOUT_ZOOKEEPER:
+            yield note
+        else:
+            yield f"{note}. On a cluster with ZooKeeper, you can also use --zookeeper"
 
 
 def _existing(configs: Configs, resource: Resource, *, listed: bool) -> Described:

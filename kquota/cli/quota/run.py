@@ -40,7 +40,7 @@ from kquota.text_file import looking_at
 
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{16}")
 _SECONDS_PER_ENTITY: Final = 0.001
-_PIPED: Final = "DOCUMENT"
+_DOCUMENT_PLACEHOLDER: Final = "DOCUMENT"
 """The placeholder for a document from stdin or a pipe."""
 
 
@@ -124,7 +124,7 @@ def _diff_command(options: ApplyOptions) -> str:
     """
     with looking_at(options.file):
         is_piped = str(options.file) == "-" or options.file.is_fifo()
-    file = _PIPED if is_piped else shlex.quote(str(options.file))
+    file = _DOCUMENT_PLACEHOLDER if is_piped else shlex.quote(str(options.file))
     more = (
         f" --format {options.form}" if options.form is not QuotaFormat.kquota else " --prune" if options.prune else ""
     )

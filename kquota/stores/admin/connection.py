@@ -23,7 +23,7 @@ from kquota.stores.admin.partition_states import PartitionStates, PartitionState
 from kquota.stores.login import listening
 from kquota.stores.login.arguments import CONTROLLER, OF_A_PROGRAM, ArgumentNames
 from kquota.stores.login.listening import must_listen
-from kquota.terms import BrokerId
+from kquota.terms import WITHOUT_ZOOKEEPER, BrokerId
 
 CLIENT_ID: Final = "kquota"
 CONNECT_SECONDS: Final = 10.0
@@ -38,7 +38,6 @@ READERS: Final = 2
 slow answer may be due to the network.
 """
 _POLL_MS: Final = 20
-_KRAFT_ONLY: Final = (4, 0)
 _METADATA_OF_KRAFT_ONLY: Final = 22
 """The level of the first `metadata.version` of Kafka 4.0."""
 _SHOWN: Final = 5
@@ -175,11 +174,11 @@ class Wire:
         """
         asked = ApiVersionsRequest(client_software_name="kquota", client_software_version="0", min_version=3)
         if self._kraft_only is None:
-            found = self.ask(asked).finalized_features if self.version() >= _KRAFT_ONLY else ()
+            found = self.ask(asked).finalized_features if self.version() >= WITHOUT_ZOOKEEPER else ()
             levels = {feature.name: feature.max_version_level for feature in found}
             self._kraft_only = levels.get("metadata.version", 0) >= _METADATA_OF_KRAFT_ONLY
         if self._kraft_only:
-            return _KRAFT_ONLY
+            return WITHOUT_ZOOKEEPER
         alive = self.brokers()
         self._releases = {broker: release for broker, release in self._releases.items() if broker in alive}
         if new := [broker for broker in alive if broker not in self._releases]:

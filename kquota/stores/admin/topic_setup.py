@@ -25,7 +25,7 @@ from kquota.stores.admin.requests import (
 from kquota.stores.admin.topics import WireTopics
 from kquota.stores.admin.wire_format import printed_id
 from kquota.stores.state.log import Forbidden
-from kquota.terms import MAYBE_WRITTEN
+from kquota.terms import MAYBE_WRITTEN, WITHOUT_ZOOKEEPER
 
 _CONFIGS: Final = {
     "cleanup.policy": "compact",
@@ -42,8 +42,6 @@ _CONFIGS: Final = {
 _REPLICAS: Final = 3
 _SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.05
-_ON_KRAFT: Final = (4, 0)
-"""The first release without ZooKeeper."""
 _READABLE: Final = ("producer", "uncompressed", "gzip")
 """Values of `compression.type` for batches that kafka-python can read without another library."""
 _LARGEST_BATCH: Final = 1_000_000
@@ -214,7 +212,7 @@ def _free(wire: Wire, name: str) -> bool:
     """Return True if the name of the deleted topic is free. Before Kafka 4.0, asks the controller, because on a
     ZooKeeper cluster the topic's znode may still exist when no broker shows the topic.
     """
-    if wire.version() >= _ON_KRAFT:
+    if wire.version() >= WITHOUT_ZOOKEEPER:
         return True
     wanted = Creation(topic=name, partitions=1, replication_factor=1)
     try:

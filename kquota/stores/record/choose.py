@@ -15,7 +15,7 @@ from kquota.stores.record.memory import Remembered, recall, remember
 from kquota.stores.record.shared import MAYBE_LOST, ZOOKEEPER, Shared, Unshared, open_or_unreadable
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.state.log import Forbidden, Log
-from kquota.terms import wrong_topic_name
+from kquota.terms import WITHOUT_ZOOKEEPER, wrong_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,7 +180,7 @@ def zookeeper_of(wire: Wire) -> str | None:
     from kquota.stores.admin.requests import describe_request
 
     broker = next(iter(wire.brokers()), None)
-    if broker is None or wire.version() >= (4, 0):
+    if broker is None or wire.version() >= WITHOUT_ZOOKEEPER:
         return None
     answer = wire.ask(
         describe_request({Resource(kind=BROKERS, name=str(broker)): [_ZOOKEEPER]}, synonyms=False), broker

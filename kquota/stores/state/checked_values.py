@@ -68,9 +68,9 @@ def topic(value: Any) -> str:
 
 
 def count(number: Any) -> int | None:
-    """Return a whole number of bytes from 0 to 2^63 - 1, or None for null."""
+    """Return a whole number from 0 to 2^63 - 1, or None for null."""
     if number is not None and (type(number) is not int or not 0 <= number <= LONG_MAX):
-        raise ValueError(f"{str(number)[:40]!r} is not a number of bytes")
+        raise ValueError(f"{str(number)[:40]!r} is not a whole number from 0 to 2^63 - 1")
     return number
 
 

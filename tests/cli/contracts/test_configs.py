@@ -161,15 +161,22 @@ class Dying(FakeConfigs):
         return {} if "3" in names else super().describe(resources)
 
 
-def test_brokers_with_unknown_configs_are_named(house: InMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(house, "configs", Dying(brokers=[1, 2, 3], release=(4, 1)))
+@pytest.mark.parametrize(
+    ("release", "more"),
+    [((4, 1), ""), ((3, 9), ". On a cluster with ZooKeeper, you can also use --zookeeper")],
+    ids=["without ZooKeeper", "perhaps with ZooKeeper"],
+)
+def test_brokers_with_unknown_configs_are_named(
+    house: InMemory, monkeypatch: pytest.MonkeyPatch, release: tuple[int, ...], more: str
+) -> None:
+    monkeypatch.setattr(house, "configs", Dying(brokers=[1, 2, 3], release=release))
     house.stand_in(monkeypatch)
     house.fenced = [BrokerId(7), BrokerId(8)]
     ran = kquota_here("configs", *BROKER.split(), "--describe", "--entity-type", "brokers")
     assert (ran.code, ran.out.count("configs for")) == (1, 2), ran
     assert ran.err == (
         "kquota: note: brokers 3,7,8 are not alive, so their configs are unknown. Start the brokers and run the "
-        "command again. On a cluster with ZooKeeper, you can also use --zookeeper\n"
+        f"command again{more}\n"
         "kquota: error: broker 2: no answer\n"
     )
 

@@ -22,7 +22,7 @@ FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"
 SUM_LAG: Final = "SumReplicaLag"
 BYTES_IN: Final = "PartitionBytesInRate"
 _MOST: Final = 20
-NOBODY: Final = "not set by a recorded run"
+NO_RECORDED_RUN: Final = "not set by a recorded run"
 
 
 def _whole(rate: float | None) -> int | None:
@@ -220,7 +220,7 @@ class ThrottlesShown(Answer):
             f"by run {run.id}{'' if run.owner is None else f' of {_owner(run)}'} since {moment(run.begun)}"
             for run in self._holders(ids)
         ]
-        return " and ".join(holders) or NOBODY
+        return " and ".join(holders) or NO_RECORDED_RUN
 
 
 def _measured(kind: str, name: str, values: Mapping[str, int | None]) -> Iterator[Row]:
