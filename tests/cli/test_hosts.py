@@ -406,7 +406,7 @@ def test_a_lock_of_another_machine_is_held_until_a_takeover(team: Team) -> None:
         holder("move resume"), owner=Owner(user="alice", host="bastion", pid=7, since=RUN.begun), machine="its own"
     )
     with Wire(team.hand.servers.bootstrap, {}) as wire:
-        lock = Lock(term=1000, beat=1, holder=away)
+        lock = Lock(term=1000, heartbeat=1, holder=away)
         if team.record is None:
             with znodes(team.hand) as client:
                 client.create("/kquota/lock", json.dumps(away.written()).encode())
@@ -424,7 +424,7 @@ def test_a_lock_of_another_machine_is_held_until_a_takeover(team: Team) -> None:
             must_be(0, two.move("abort", "--take-over", "--yes"))
         else:
             log.read()
-            log.append([("lock", replace(lock, beat=2, released=True).written(wire.cluster_id))])
+            log.append([("lock", replace(lock, heartbeat=2, released=True).written(wire.cluster_id))])
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     team.closed()

@@ -151,7 +151,7 @@ def test_the_locks() -> None:
     assert holder_of(json.loads((GOLDEN / "lock-of-host.json").read_bytes())) == HOLDER
     for released in (False, True):
         name = f"lock-{'released' if released else 'held'}.json"
-        lock = Lock(term=3, beat=17, holder=HOLDER, released=released)
+        lock = Lock(term=3, heartbeat=17, holder=HOLDER, released=released)
         must_be(name, lock.written("cluster-1"))
         assert lock_of((GOLDEN / name).read_bytes(), "cluster-1") == lock
 

@@ -1,4 +1,4 @@
-"""The lock for writing to a cluster: a lease that its holder renews with beats. Each observer uses its own clock."""
+"""The lock for writing to a cluster: a lease that its holder renews with heartbeats. Each observer uses its own clock."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ from kquota.stores.state.process import Holder, boot, holder_of
 FORMAT: Final = 1
 LEASE_SECONDS: Final = 30.0
 """The seconds after which an observer treats an unchanged lock as free."""
-BEAT_SECONDS: Final = 5.0
-"""A holder sends another beat when its last one is older than this many seconds."""
+HEARTBEAT_SECONDS: Final = 5.0
+"""A holder sends another heartbeat when its last one is older than this many seconds."""
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
-"""A holder may write to the cluster until this many seconds after it sent its last confirmed beat."""
+"""A holder may write to the cluster until this many seconds after it sent its last confirmed heartbeat."""
 _MOST: Final = 2**53
-"""The upper bound of a valid term or beat. kquota never reaches it, because both grow by one at a time."""
+"""The upper bound of a valid term or heartbeat. kquota never reaches it, because both grow by one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The lock as it is stored in the record. `term` grows with every new holder, and `beat` grows with every beat."""
+    """The lock as it is stored in the record. `term` grows with every new holder, and `heartbeat` is the number of the
+    last heartbeat.
+    """
 
     term: int
-    beat: int
+    heartbeat: int
     holder: Holder
     released: bool = False
 
     @property
     def mark(self) -> str:
-        """The text that an observer compares. It changes with every beat."""
-        return f"{self.term}:{self.beat}:{self.released}"
+        """The text that an observer compares. It changes with every heartbeat."""
+        return f"{self.term}:{self.heartbeat}:{self.released}"
 
     def written(self, cluster_id: str) -> bytes:
         """Return the lock as JSON, for the record of this cluster."""
-        document = {"format": FORMAT, "cluster": cluster_id, "term": self.term, "beat": self.beat}
+        document = {"format": FORMAT, "cluster": cluster_id, "term": self.term, "beat": self.heartbeat}
         return json.dumps({**document, "released": self.released, **self.holder.written()}).encode()
 
 
@@ -53,10 +55,10 @@ def lock_of(data: bytes, cluster_id: str) -> Lock:
     document: Mapping[str, Any] = bounded.json_object(data)
     if document["format"] != FORMAT or document["cluster"] != cluster_id:
         raise ValueError(f"it has format {document['format']!s:.20} and cluster {document['cluster']!s:.40}")
-    term, beat = document["term"], document["beat"]
-    if type(term) is not int or type(beat) is not int or not 0 < term < _MOST or not 0 < beat < _MOST:
-        raise ValueError("its term and its beat must be whole numbers from 1 to 2^53 - 1")
-    return Lock(term=term, beat=beat, holder=holder_of(document), released=document["released"] is True)
+    term, heartbeat = document["term"], document["beat"]
+    if any(type(number) is not int or not 0 < number < _MOST for number in (term, heartbeat)):
+        raise ValueError("its term and its heartbeat must be whole numbers from 1 to 2^53 - 1")
+    return Lock(term=term, heartbeat=heartbeat, holder=holder_of(document), released=document["released"] is True)
 
 
 class LeaseClock:

@@ -14,7 +14,7 @@ from kquota.errors import AGAIN_LATER, Busy, KquotaError, Refused
 from kquota.reassign.run import Run
 from kquota.stores.record import sheet
 from kquota.stores.record.lease import (
-    BEAT_SECONDS,
+    HEARTBEAT_SECONDS,
     LEASE_SECONDS,
     WRITE_SECONDS,
     Lock,
@@ -43,7 +43,7 @@ class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
     If another kquota may hold the lock, `lock` calls `waiting` with a message, and waits until the lock is unchanged
-    for one lease. If the holder sends a beat meanwhile, `lock` raises Busy. Otherwise, it takes the lock.
+    for one lease. If the holder sends a heartbeat meanwhile, `lock` raises Busy. Otherwise, it takes the lock.
 
     - Without `waiting`, `lock` raises Busy instead of waiting.
     - Without `take_over`, `lock` raises Refused for a lock that it cannot read.
@@ -104,7 +104,7 @@ class TopicRecord:
         return max(0.0, self._late_until - self._clock.seconds())
 
     def keep_alive(self) -> None:
-        if self._mine is not None and self._clock.seconds() - self._sent > BEAT_SECONDS:
+        if self._mine is not None and self._clock.seconds() - self._sent > HEARTBEAT_SECONDS:
             self._append([])
 
     def must_hold(self) -> None:
@@ -208,7 +208,7 @@ class TopicRecord:
                 if left > 0:
                     mark = self._wait(found, left, mark)
                     continue
-            mine = Lock(term=1 if found is None else found.term + 1, beat=1, holder=holder(doing))
+            mine = Lock(term=1 if found is None else found.term + 1, heartbeat=1, holder=holder(doing))
             sent = self._clock.seconds()
             with suppress(Stale):
                 self._log.append([(LOCK, mine.written(self._cluster_id))])
@@ -224,7 +224,7 @@ class TopicRecord:
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait a moment for a beat of the holder, and return the mark of its lock. `before` is the last returned mark,
+        """Wait a moment for a heartbeat of the holder, and return the mark of its lock. `before` is the last returned mark,
         or empty in the first call. Raises Busy if the mark has changed since the last call, or if this record does not
         wait for a lock.
         """
@@ -248,23 +248,23 @@ class TopicRecord:
             self._refresh()
             found = self._found()
             if self._mine is not None and found is not None and found.term == self._mine.term:
-                released = replace(found, beat=found.beat + 1, released=True)
+                released = replace(found, heartbeat=found.heartbeat + 1, released=True)
                 self._log.offer([(LOCK, released.written(self._cluster_id))])
         self._mine = None
 
     def _append(self, entries: list[KeyAndValue]) -> None:
-        """Append the entries and a beat in one batch."""
+        """Append the entries and a heartbeat in one batch."""
         if self._mine is None:
             raise Busy(f"kquota does not hold the lock of {self.place}, so it writes nothing")
         self._must_be(self._mine)
-        beaten, sent = replace(self._mine, beat=self._mine.beat + 1), self._clock.seconds()
+        renewed, sent = replace(self._mine, heartbeat=self._mine.heartbeat + 1), self._clock.seconds()
         self._read_at = float("-inf")
         try:
-            self._log.append([*entries, (LOCK, beaten.written(self._cluster_id))])
+            self._log.append([*entries, (LOCK, renewed.written(self._cluster_id))])
         except Stale as error:
             self._read()
             raise self._taken_over() from error
-        self._mine, self._sent = beaten, sent
+        self._mine, self._sent = renewed, sent
         self._keep(self._log.seen(), sent)
         self._refresh()
 

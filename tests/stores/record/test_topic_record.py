@@ -17,7 +17,7 @@ from kquota.reassign.run import Owner
 from kquota.reassign.throttle_writes import restore_run
 from kquota.stores.record import lease, topic
 from kquota.stores.record import runs as recorded
-from kquota.stores.record.lease import BEAT_SECONDS, LEASE_SECONDS, WRITE_SECONDS
+from kquota.stores.record.lease import HEARTBEAT_SECONDS, LEASE_SECONDS, WRITE_SECONDS
 from kquota.stores.state import runs as journals
 from kquota.stores.state.log import KeyAndValue
 from kquota.terms import BrokerId, TopicPartition
@@ -95,7 +95,7 @@ def test_a_renewal_restarts_the_lease(team: Team, monkeypatch: pytest.MonkeyPatc
         for _ in range(20):
             with pytest.raises(Busy), team.process("b").hold("verify"):
                 pass
-            team.clock.now += BEAT_SECONDS + 1
+            team.clock.now += HEARTBEAT_SECONDS + 1
             alive.keep_alive()
 
 
@@ -119,7 +119,7 @@ def test_a_patient_command_waits_for_the_dead_and_not_for_the_living(
 
     def slept(seconds: float) -> None:
         sleep(seconds)
-        if team.clock.now - began > BEAT_SECONDS:
+        if team.clock.now - began > HEARTBEAT_SECONDS:
             alive.keep_alive()
 
     monkeypatch.setattr(team.clock, "sleep", slept)
@@ -156,7 +156,7 @@ def test_a_dead_process_of_this_machine_holds_nothing(team: Team) -> None:
         pass
 
 
-@pytest.mark.parametrize("slept", [0.0, BEAT_SECONDS - 1, LEASE_SECONDS, 10 * LEASE_SECONDS])
+@pytest.mark.parametrize("slept", [0.0, HEARTBEAT_SECONDS - 1, LEASE_SECONDS, 10 * LEASE_SECONDS])
 def test_a_previous_owner_writes_nothing_and_names_the_new_owner(
     team: Team, monkeypatch: pytest.MonkeyPatch, slept: float
 ) -> None:
@@ -192,7 +192,7 @@ def test_a_late_owner_does_not_regain_the_lock_by_reading(
         held = team.process("b").hold("abort", take_over=True)
         held.__enter__()
         assert old.unfinished() == (RUN,)
-        team.clock.now += BEAT_SECONDS + 1
+        team.clock.now += HEARTBEAT_SECONDS + 1
         call = getattr(old, writes)
         call(faster(RUN, 9)) if writes == "update" else call()
     assert team.process("c").unfinished() == (RUN,)
@@ -246,7 +246,7 @@ def test_a_later_takeover_does_not_take_back_what_was_sent(team: Team, monkeypat
             with other.hold("resume", take_over=True):
                 pass
             old.keep_alive() if sent else old.update(faster(RUN, rate))
-            team.clock.now += BEAT_SECONDS + 1
+            team.clock.now += HEARTBEAT_SECONDS + 1
             old.keep_alive()
     with team.process("a").hold("verify"):
         assert [run.rate for run in team.process("c").unfinished()] == [7]
@@ -342,7 +342,7 @@ def test_nothing_is_written_to_a_record_that_answers_late(team: Team, monkeypatc
         write(entries)  # type: ignore[arg-type]
 
     with pytest.raises(Busy, match="answered too late"), runs.hold("execute"):
-        team.clock.now += BEAT_SECONDS + 1
+        team.clock.now += HEARTBEAT_SECONDS + 1
         monkeypatch.setattr(team.topic, "write", slow)
         runs.must_hold()
 
@@ -540,7 +540,7 @@ def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeyp
 def test_a_lease_is_not_counted_from_the_sighting_of_an_older_record(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first lock of a new topic has the same term and beat as the first lock of the deleted one."""
+    """The first lock of a new topic has the same term and heartbeat as the first lock of the deleted one."""
     on_another_machine(monkeypatch, "one")
     with team.process("one").hold("move run"), pytest.raises(Busy), team.process("two").hold("--verify"):
         pass
