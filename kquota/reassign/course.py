@@ -20,6 +20,8 @@ MOST_READINGS: Final = 200
 """The maximum number of readings that a run keeps."""
 MOST_CHANGES: Final = 100
 """The maximum number of throttle changes that a run keeps."""
+MOST_NAMED_RATES: Final = 1_000
+"""The maximum number of rates that these changes name in total, unless the first and the newest change name more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +96,19 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        At most `MOST_CHANGES` changes are kept. The first change and the newest `MOST_CHANGES // 2` changes are always
-        kept.
+        At most `MOST_CHANGES` changes are kept: always the first change, and the newest `MOST_CHANGES // 2` changes. If
+        they name more than `MOST_NAMED_RATES` rates, the oldest changes after the first one are dropped.
         """
         if change.before == change.rate:
             return self
         found = (*self.changes, change)
-        if len(found) <= MOST_CHANGES:
-            return replace(self, changes=found)
-        newest = MOST_CHANGES // 2
-        kept = (*thinned(found[:-newest], MOST_CHANGES - newest), *found[-newest:])
-        return replace(self, changes=kept, changes_dropped=self.changes_dropped + len(found) - len(kept))
+        kept = list(found)
+        if len(found) > MOST_CHANGES:
+            newest = MOST_CHANGES // 2
+            kept = [*thinned(found[:-newest], MOST_CHANGES - newest), *found[-newest:]]
+        while len(kept) > 2 and sum(len(one.settings) for one in kept) > MOST_NAMED_RATES:
+            del kept[1]
+        return replace(self, changes=tuple(kept), changes_dropped=self.changes_dropped + len(found) - len(kept))
 
     def read(self, readings: Iterable[CourseReading], brokers: Iterable[BrokerCourse]) -> Course:
         """Return the course after more readings. `brokers` has the copies in the last reading, without expected values.

@@ -18,6 +18,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.course import (
     EMPTY,
     MOST_CHANGES,
+    MOST_NAMED_RATES,
     MOST_READINGS,
     BrokerCourse,
     Course,
@@ -27,8 +28,9 @@ from kquota.reassign.course import (
     throughput,
 )
 from kquota.reassign.run import Stamp
+from kquota.settings.resource import Setting
 from kquota.stores.state import run_fields
-from kquota.terms import BrokerId
+from kquota.terms import LEADER_RATE, BrokerId
 from tests.stores.record.hosts import RUN, TIME, Team
 
 pytestmark = pytest.mark.unit
@@ -122,6 +124,16 @@ def test_the_changes_of_a_long_move_cover_its_whole_time() -> None:
         course = course.changed(RateChange(at=at(n), before=ByteRate(n + 1), rate=ByteRate(n + 2)))
     times = [(one.at - START).total_seconds() for one in course.changes]
     assert max(later - before for before, later in itertools.pairwise(times)) < 10 * MOST_CHANGES / 10
+
+
+def test_changes_that_name_many_rates_are_dropped_because_a_znode_is_small() -> None:
+    course = EMPTY
+    for n in range(MOST_CHANGES):
+        named = tuple(Setting.of_broker(BrokerId(broker), LEADER_RATE) for broker in range(300))
+        course = course.changed(RateChange(at=at(n), before=ByteRate(n + 1), rate=ByteRate(n + 2), settings=named))
+    assert [one.at for one in course.changes] == [at(0), at(MOST_CHANGES - 2), at(MOST_CHANGES - 1)]
+    assert course.changes_dropped == MOST_CHANGES - 3
+    assert sum(len(one.settings) for one in course.changes) <= MOST_NAMED_RATES
 
 
 def test_a_change_to_the_same_rate_is_none() -> None:

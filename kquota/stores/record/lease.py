@@ -1,4 +1,6 @@
-"""The lock for writing to a cluster: a lease that its holder renews with heartbeats. Each observer uses its own clock."""
+"""The lock for writing to a cluster: a lease that its holder renews with heartbeats. Each observer uses its own
+clock.
+"""
 
 from __future__ import annotations
 

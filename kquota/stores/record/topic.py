@@ -224,9 +224,9 @@ class TopicRecord:
             self._clock.sleep(WRITE_SECONDS)
 
     def _wait(self, found: Lock, left: float, before: str) -> str:
-        """Wait a moment for a heartbeat of the holder, and return the mark of its lock. `before` is the last returned mark,
-        or empty in the first call. Raises Busy if the mark has changed since the last call, or if this record does not
-        wait for a lock.
+        """Wait a moment for a heartbeat of the holder, and return the mark of its lock. `before` is the last returned
+        mark, or empty in the first call. Raises Busy if the mark has changed since the last call, or if this record
+        does not wait for a lock.
         """
         if self._waiting is None or before not in ("", found.mark):
             raise Busy(

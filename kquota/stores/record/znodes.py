@@ -34,6 +34,8 @@ _TRIES: Final = 4
 """
 _NEW_SESSION_LOOKS: Final = 10
 _LOOK_SECONDS: Final = 0.2
+_STAGED_BYTES: Final = 200_000
+"""The maximum size in bytes of the sheets of several runs in one transaction, which may also contain configs."""
 _ENDED: Final = 20
 """The number of newest ended runs to keep, so that other hosts see their end."""
 
@@ -116,7 +118,8 @@ class ZnodeLock:
 class ZnodeRecord:
     """The runs in znodes. Implements `Shared` and `Fence`.
 
-    The transaction of the next write, or `flush`, writes each run that was `put`.
+    The transaction of the next write, or `flush`, writes each run that was `put`. If the runs are too large for one
+    transaction, `put` first writes the runs before.
     """
 
     identity = ZOOKEEPER
@@ -194,6 +197,9 @@ class ZnodeRecord:
         encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{digest}-0" in stored, whole=whole)
         for digest, data in encoded.parts.items():
             self._store(run.id, digest, data)
+        others = sum(len(data) for run_id, data in self._staged.items() if data is not None and run_id != run.id)
+        if others and others + len(encoded.sheet) > _STAGED_BYTES:
+            self.flush()
         self._staged[run.id] = encoded.sheet
 
     @property

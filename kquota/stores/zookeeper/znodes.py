@@ -42,6 +42,10 @@ from kquota.stores.zookeeper.znode import (
 )
 
 CONNECT_SECONDS: Final = 10.0
+LARGEST_TRANSACTION: Final = 1_040_000
+"""The maximum size of a transaction in bytes. ZooKeeper closes the connection after a packet of more than
+`jute.maxbuffer`, by default 1 MiB (1,048,575 bytes).
+"""
 _MERGE_ATTEMPTS: Final = 20
 _SHORTEST_PAUSE: Final = 0.002
 _LONGEST_PAUSE: Final = 0.2
@@ -181,8 +185,15 @@ class Znodes:
 
         If the znodes are not in the expected state, raises kazoo's BadVersionError, NodeExistsError, NoNodeError or
         NotEmptyError. Raises Conflict if ZooKeeper does not report why it rolled back. Raises Refused if this user may
-        not write. Raises Unreachable if the session was lost, because the outcome is then unknown.
+        not write, or if the operations have more than `LARGEST_TRANSACTION` bytes. Raises Unreachable if the session
+        was lost, because the outcome is then unknown.
         """
+        if (found := size(operations)) > LARGEST_TRANSACTION:
+            largest = max(operations, key=lambda operation: len(operation.data))
+            raise Refused(
+                f"{largest.path}: the change is too large for one ZooKeeper transaction (about {found:,} bytes, at "
+                f"most {LARGEST_TRANSACTION:,}). It was not sent. Split the change, for example the plan of a move"
+            )
         acls = self._acls_above(operation.path for operation in operations if isinstance(operation, Create))
         transaction = self._client.transaction()
         for operation in operations:

@@ -25,8 +25,8 @@ from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.process import holder
 from kquota.stores.state.runs import RunFiles
 from kquota.stores.zookeeper.moves import ZooKeeperMoves
-from kquota.stores.zookeeper.znode import SetData
-from kquota.stores.zookeeper.znodes import Znodes
+from kquota.stores.zookeeper.znode import Create, SetData
+from kquota.stores.zookeeper.znodes import LARGEST_TRANSACTION, Znodes
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
 
 pytestmark = pytest.mark.zookeeper
@@ -257,6 +257,31 @@ def taken_from(brokers: range) -> Mapping[Setting, Taken]:
     """Throttle rates of many brokers, which the record stores as a part."""
     rates = [Setting.of_broker(BrokerId(n), LEADER_RATE) for n in brokers]
     return {rate: Taken(setting=rate, prior=None, ours=("5",)) for rate in rates}
+
+
+def test_many_runs_are_written_in_several_transactions(hosts: tuple[Host, Host]) -> None:
+    """ZooKeeper closes the connection after a transaction of more than 1 MiB."""
+    one, other = hosts
+    ids = [f"{RUN.id[:-3]}{number:03x}" for number in range(100)]
+    with one.runs.hold("throttle set"):
+        for run_id in ids:
+            one.runs.begin(replace(RUN, id=run_id, taken=taken_from(range(100))))
+        assert one.cluster.change([THROTTLED]) == {}
+    assert [run.id for run in other.runs.unfinished()] == ids
+    size = sum(
+        len(node.data) for node in one.znodes.read_all(f"/kquota/runs/{run_id}" for run_id in ids).values() if node
+    )
+    assert size > LARGEST_TRANSACTION
+
+
+def test_a_transaction_that_zookeeper_would_not_read_is_not_sent(hosts: tuple[Host, Host]) -> None:
+    one, _ = hosts
+    why = (
+        r"^/kquota: the change is too large for one ZooKeeper transaction \(about 1,100,107 bytes, at most 1,040,000\)"
+    )
+    with pytest.raises(Refused, match=why):
+        one.znodes.commit([Create(path="/kquota", data=bytes(1_100_000))])
+    assert one.znodes.read("/kquota") is None
 
 
 def test_a_host_that_keeps_reading_finds_the_parts_of_a_new_version(hosts: tuple[Host, Host]) -> None:
