@@ -116,13 +116,13 @@ class WireLog:
         took_our_place = first.base_sequence == self._sequence and first.nonce is not None
         if any(batch.nonce == nonce for batch in others) or (maybe and not took_our_place):
             raise Unknown(
-                f"topic {self._partition.name}: another host also appended, and it is unknown which record came first. "
-                "Run the command again"
+                f"topic {self._partition.name}: another kquota also appended, and it is unknown which record came "
+                "first. Run the command again"
             )
         raise self._stale()
 
     def _stale(self) -> Stale:
-        return Stale(f"topic {self._partition.name}: another host appended first. Nothing was appended")
+        return Stale(f"topic {self._partition.name}: another kquota appended first. Nothing was appended")
 
     def _catch_up(self, deadline: Deadline, least: int = 0) -> None:
         """Fetch up to the high watermark, and at least up to offset `least`."""

@@ -99,8 +99,10 @@ class Sharing:
     def plan(self) -> SharingPlan:
         """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now.
 
-        Also raises the errors of `topic_setup.describe`.
+        Also raises Refused if the journals of this host cannot be read or written, and the errors of
+        `topic_setup.describe`.
         """
+        self.files.must_be_writable()
         self._must_name_zookeeper()
         found = topic_setup.describe(self.wire, self.topic)
         if found is not None and (wrong := topic_setup.wrong(found)):

@@ -124,14 +124,24 @@ class RunFiles:
         return found
 
     def must_be_writable(self) -> None:
-        """Raise Refused if the journal of an open run cannot be written. Also raises the errors of `every`."""
-        for kept in self.every().values():
-            if kept.run.finished is None:
-                path = self._path(kept.run.id)
-                try:
-                    os.close(os.open(path, os.O_RDWR | os.O_NOFOLLOW))
-                except OSError as error:
-                    raise _unusable(path, "written", error) from error
+        """Raise Refused if the folder, its lock or the journal of an open run cannot be written. Writes nothing.
+
+        Also raises the errors of `every`.
+        """
+        there = next(each for each in (self.folder, *self.folder.parents) if os.access(each, os.F_OK))
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            number = errno.EACCES if there.is_dir() else errno.ENOTDIR
+            raise _unusable(there, "written", OSError(number, os.strerror(number)))
+        if there == self.folder:
+            self._must_own_folder(there.stat().st_uid)
+        still_open = [self._path(kept.run.id) for kept in self.every().values() if kept.run.finished is None]
+        for path in (self.folder / "lock", *still_open):
+            try:
+                os.close(os.open(path, os.O_RDWR | os.O_NOFOLLOW))
+            except FileNotFoundError:
+                continue  # the lock is created by the first command that writes
+            except OSError as error:
+                raise _unusable(path, "written", error) from error
 
     def write(self, run: Run, record: str | None, version: int) -> Run:
         """Append the changes of a run, or the whole run if it has no journal on this host. Creates the folder if it is
@@ -194,6 +204,9 @@ class RunFiles:
             owner = self.folder.stat().st_uid
         except OSError as error:
             raise _unusable(self.folder, "written", error) from error
+        self._must_own_folder(owner)
+
+    def _must_own_folder(self, owner: int) -> None:
         if owner != os.geteuid():
             anothers = f"{self.folder} belongs to another user. Choose a folder of your own with "
             raise Refused(anothers, Parameter("state_dir"))

@@ -71,7 +71,7 @@ class LogContract:
         assert two.read() == []
         one.append([("a", b"1")])
         for _ in range(2):
-            with pytest.raises(Stale, match="another host appended first"):
+            with pytest.raises(Stale, match="another kquota appended first"):
                 two.append([("a", b"2"), ("b", b"2")])
         assert entries(self.handle().read()) == [("a", b"1")]
         assert entries(two.read()) == [("a", b"1")]

@@ -90,7 +90,7 @@ class MemoryLog:
     def append(self, entries: Sequence[KeyAndValue]) -> None:
         self._check()
         if self._batch != self._topic.batches:
-            raise Stale("topic fake: another host appended first. Nothing was appended")
+            raise Stale("topic fake: another kquota appended first. Nothing was appended")
         if not entries:
             return
         fault, self._topic.fault = self._topic.fault, None

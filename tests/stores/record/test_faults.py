@@ -117,7 +117,7 @@ OVERTAKEN: dict[str, Fault] = {
 def test_an_earlier_append_of_another_host_is_never_overwritten(stage: Stage, fault: Fault) -> None:
     log = stage.log()
     stage.lossy.faults = [between(stage.win, fault)]
-    with pytest.raises(Stale, match="another host appended first"):
+    with pytest.raises(Stale, match="another kquota appended first"):
         log.append([("a", b"1")])
     assert stage.appended() == entries(log.read()) == [("theirs", b"1")]
     log.append([("a", b"1")])

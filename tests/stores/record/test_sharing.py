@@ -148,8 +148,19 @@ def test_share_creates_no_topic_if_this_host_cannot_add_its_runs(
     sharing.files.folder.mkdir(parents=True)
     (sharing.files.folder / name).mkdir()
     with pytest.raises(Refused, match=f"{name}: {why}"):
+        sharing.plan()
+    with pytest.raises(Refused, match=f"{name}: {why}"):
         sharing.share(SharingPlan(setup=setup, marker=False))
     assert created == []
+
+
+def test_a_plan_to_share_needs_a_state_folder_that_can_be_made(site: Site) -> None:
+    sharing = site.sharing("one")
+    assert sharing.plan() == SharingPlan(setup=None, marker=True)
+    assert not sharing.files.folder.exists(), "a dry run creates nothing"
+    sharing.files.folder.parent.write_text("a file")
+    with pytest.raises(Refused, match="one: cannot be written \\(Not a directory\\)"):
+        sharing.plan()
 
 
 def test_share_creates_no_topic_if_the_journal_of_an_open_run_can_only_be_read(
@@ -163,6 +174,8 @@ def test_share_creates_no_topic_if_the_journal_of_an_open_run_can_only_be_read(
     files.write(RUN, None, 1)
     journal = Path(files.place(RUN)).rename(tmp_path / "elsewhere")
     Path(files.place(RUN)).symlink_to(journal)
+    with pytest.raises(Refused, match=f"{RUN.id}.journal: cannot be written"):
+        sharing.plan()
     with pytest.raises(Refused, match=f"{RUN.id}.journal: cannot be written"):
         sharing.share(wanted)
     assert created == []
