@@ -72,7 +72,8 @@ REFUSED: dict[str, tuple[Case, str | None]] = {
     ),
     "more than the network": (
         Case(throttle="2GB/s", nic="1GB/s"),
-        "the throttle is 2 GB/s, but it must be below 998 MB/s (N - IN/R",
+        "the throttle is 2 GB/s, but it must be below 998 MB/s (the bandwidth that clients leave = --nic 1 GB/s - "
+        "highest write rate 3 MB/s / replication factor 2 (N - IN/R, KIP-73)). Give a lower --throttle",
     ),
     "no throttle does": (
         Case(nic="50MB/s", impact="10%"),

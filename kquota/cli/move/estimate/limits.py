@@ -100,8 +100,10 @@ def window(
     below = []
     if asked.network is not None:
         left = network_bound(asked.network, bytes_in, replication_factor)
-        terms = f"--nic N {human_rate(asked.network)}, replication factor R {replication_factor}"
-        below.append(Bound(rate=left, why=f"N - IN/R, {terms} (KIP-73)"))
+        written = "unknown" if bytes_in is None else human_rate(bytes_in)
+        terms = f"--nic {human_rate(asked.network)} - highest write rate {written} / replication factor"
+        why = f"the bandwidth that clients leave = {terms} {replication_factor} (N - IN/R, KIP-73)"
+        below.append(Bound(rate=left, why=why))
         if asked.impact is not None:
             why = f"--max-impact, {exact_percentage(asked.impact)} of --nic"
             below.append(Bound(rate=float(asked.impact * asked.network), why=why, closed=True))
