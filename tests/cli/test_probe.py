@@ -325,6 +325,19 @@ def test_only_expired_topics_of_killed_probes_are_removed(kafka_431: Sandbox, at
 
 def test_a_probe_leaves_a_real_controller_unchanged(kafka_431: Sandbox, at: tuple[str, str]) -> None:
     bounds = ("--seconds", "1", "--most-partitions", "10", "--tenants", "2", "--output", "json")
+    planned = kquota("quota", "probe", *at, "--find-limit", *bounds, "--dry-run")
+    assert (planned.code, planned.err, json.loads(planned.out)) == (
+        0,
+        "",
+        {
+            "version": 1,
+            "dry_run": True,
+            "seconds": 4,
+            "partitions": 10,
+            "replication_factor": 3,
+            "steps": [{"partitions_per_topic": 1, "rate": 5, "topics": 5}],
+        },
+    )
     ran = kquota("quota", "probe", *at, "--find-limit", *bounds)
     assert "for about 4 s, with at most 10 partitions at a time and replication factor 3" in ran.err
     told = json.loads(ran.out)

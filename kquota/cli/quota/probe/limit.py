@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kquota.cli.contract import DONE, NOT_YET
-from kquota.cli.output import Answer, JsonObject, hidden, spread
+from kquota.cli.output import Answer, JsonObject, spread
 from kquota.cli.quota.sentences import wrapped
 from kquota.cli.suggestion import suggested
 from kquota.cli.table import aligned
-from kquota.errors import Invalid
 from kquota.probe import ladder
 from kquota.probe.ladder import Held, Ladder, Limit, Operation, Step
 from kquota.quota.limits import plain
@@ -42,18 +41,33 @@ def _step(step: Step) -> JsonObject:
     }
 
 
+def _plan(wanted: Ladder) -> JsonObject:
+    """Return the JSON of a plan. `seconds` is the total time if all rates hold, and `rate` is in mutations per second.
+    `partitions` is the maximum number of partitions at a time.
+    """
+    return {
+        "seconds": wanted.lasting,
+        "partitions": wanted.alive,
+        "replication_factor": wanted.replication_factor,
+        "steps": [
+            {"partitions_per_topic": rung.size, "rate": rung.rate, "topics": rung.topics}
+            for of_size in wanted.rungs
+            for rung in of_size
+        ],
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPlanned(Answer):
-    """The plan of `--find-limit`, which exists only as text."""
+    """The steps that `--find-limit` would make."""
 
-    ladder: Ladder = hidden()
+    INDENT = 2
+
+    dry_run: bool = True
+    ladder: Ladder = spread(_plan)
 
     def text(self) -> Iterator[str]:
         yield f"dry run: {plan(self.ladder)}. Nothing was created"
-
-    def document(self) -> str:
-        """Raise Invalid, because the plan has no JSON document."""
-        raise Invalid("--find-limit --dry-run prints only text. Leave out --output")
 
 
 def _document(limit: Limit) -> JsonObject:
