@@ -51,10 +51,11 @@ def check(goal: Goal, cluster: ClusterLayout) -> None:
     for replicas.
     """
     if unknown := sorted(goal.drain - set(cluster.brokers)):
+        do = "does" if len(unknown) == 1 else "do"
         raise Refused(
+            f"{named_brokers(unknown)} {do} not exist, and no partition has a replica there (known brokers: "
+            f"{joined(cluster.brokers)}). Correct ",
             Parameter("drain"),
-            f" {joined(unknown)}: not registered in this cluster, and no partition has a replica there. Check "
-            f"the given ids. Live brokers: {joined(cluster.alive)}",
         )
     for means, brokers in {Parameter("add"): goal.add, Parameter("brokers"): goal.brokers}.items():
         if dead := sorted(brokers - set(cluster.alive)):

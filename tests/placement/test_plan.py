@@ -212,7 +212,13 @@ REFUSED = {
         Refused,
         "no broker has room for a replica of t-0, 100 B (100 bytes). Broker 2 has the most room, but only",
     ),
-    "an unknown broker": ([[1]], {}, {"drain": ids(9)}, Refused, "drain 9: not registered in this cluster"),
+    "an unknown broker": (
+        [[1]],
+        {},
+        {"drain": ids(9)},
+        Refused,
+        "broker 9 does not exist, and no partition has a replica there (known brokers: 1,2,3). Correct drain",
+    ),
     "add a dead broker": (
         [[1]],
         {"dead": [3]},
