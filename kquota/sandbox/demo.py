@@ -121,7 +121,7 @@ class _Cast:
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
         if ran.returncode not in (expected or (0,)):
-            raise KquotaError(f"demo: kquota {command} ended with exit code {ran.returncode}: {err.strip() or out}")
+            raise _failed(f"kquota {command} ended with exit code {ran.returncode}: {err.strip() or out}")
         if show:
             for text in (err, out):
                 for line in text.splitlines():
@@ -139,7 +139,7 @@ def _quota(cast: _Cast, found: Sandbox) -> None:
     cast.story.progress("client greedy writes as fast as it can", None)
     met = traffic.run_into_quota(found.bootstrap, "greetings", 100_000_000)
     if not met.times:
-        raise KquotaError("demo: client greedy was never throttled, although its quota is set")
+        raise _failed("client greedy was never throttled, although its quota is set")
     cast.story.line(
         f"\n  Client greedy wrote at {human_rate(met.rate)}. The broker throttled it {counted(met.times, 'time')}, "
         f"for up to {met.longest_ms} ms (KIP-219)."
@@ -174,7 +174,7 @@ def _move(cast: _Cast, found: Sandbox) -> None:
         actual = _moved(cast, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:
-        raise KquotaError(f"demo: the move is done, but a throttle is left: {'; '.join(left)}")
+        raise _failed(f"the move is done, but a throttle is left: {'; '.join(left)}")
     cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
     _judge(cast.story, predicted, actual)
     cast.story.line("\n  The second host checks again, and lists the runs on record.")
@@ -187,7 +187,7 @@ def _estimated(cast: _Cast) -> float:
     found = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
     seconds = found["expected_seconds"]
     if not seconds:  # null if the move never finishes, 0 if it copies nothing
-        raise KquotaError(f"demo: the estimate has no expected time (expected_seconds: {json.dumps(seconds)})")
+        raise _failed(f"the estimate has no expected time (expected_seconds: {json.dumps(seconds)})")
     again = f"{human_duration(seconds)} for {human_bytes(found['bytes_to_copy'])}"
     cast.story.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
     return float(seconds)
@@ -203,7 +203,7 @@ def _moved(cast: _Cast, found: Sandbox) -> float:
             _wait(running, lambda: any(len(now) > len(_TO) for now in traffic.replicas(client, MOVING).values()))
             began = time.monotonic()
             if not traffic.throttles(found.bootstrap, [MOVING], [1, 2, 3]):
-                raise KquotaError("demo: the move is running, but no throttle is set")
+                raise _failed("the move is running, but no throttle is set")
             _seen_elsewhere(cast)
             _wait(running, lambda: set(traffic.replicas(client, MOVING).values()) == {frozenset(_TO)})
             seconds = time.monotonic() - began
@@ -213,7 +213,7 @@ def _moved(cast: _Cast, found: Sandbox) -> float:
             raise
         printed.join()
     if code:
-        raise KquotaError(f"demo: kquota {cast.story.commands[DemoCommand.MOVE]} ended with exit code {code}")
+        raise _failed(f"kquota {cast.story.commands[DemoCommand.MOVE]} ended with exit code {code}")
     return seconds
 
 
@@ -228,16 +228,16 @@ def _exit_code(running: subprocess.Popen[str], seconds: float) -> int:
         return running.wait(seconds)
     except subprocess.TimeoutExpired:
         waited = f"{human_duration(seconds)} after the move was done"
-        raise KquotaError(f"demo: the move command is still running {waited}") from None
+        raise _failed(f"the move command is still running {waited}") from None
 
 
 def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
     give_up = time.monotonic() + _MOVE_SECONDS
     while not seen():
         if running.poll() is not None:
-            raise KquotaError(f"demo: the move command ended too early, with exit code {running.returncode}")
+            raise _failed(f"the move command ended too early, with exit code {running.returncode}")
         if time.monotonic() > give_up:
-            raise KquotaError(f"demo: the move is not done after {human_duration(_MOVE_SECONDS)}")
+            raise _failed(f"the move is not done after {human_duration(_MOVE_SECONDS)}")
         time.sleep(0.2)
 
 
@@ -245,7 +245,7 @@ def _seen_elsewhere(cast: _Cast) -> None:
     cast.story.line("\n  Meanwhile a second host, which has no journal of the run, checks the status.")
     shown = cast.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
     if REASON not in shown:
-        raise KquotaError(f"demo: the second host does not see the run: {shown!r}")
+        raise _failed(f"the second host does not see the run: {shown!r}")
 
 
 def _judge(story: Story, predicted: float, actual: float) -> None:
@@ -255,7 +255,13 @@ def _judge(story: Story, predicted: float, actual: float) -> None:
         f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
     if missed > MOST_MISSED:
-        raise KquotaError(f"demo: the prediction was off by {missed:.0%}, more than {MOST_MISSED:.0%}")
+        raise _failed(f"the prediction was off by {missed:.0%}, more than {MOST_MISSED:.0%}")
+
+
+def _failed(problem: str) -> KquotaError:
+    """Return the error of a failed step, with the next step."""
+    again = "The sandbox is removed. Run the same command again when this machine is idle"
+    return KquotaError(f"demo: {problem.rstrip('.')}. {again}")
 
 
 def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
@@ -266,7 +272,7 @@ def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
         cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)
         shown = cast.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
         if "producer_byte_rate=1000000" not in shown:
-            raise KquotaError(f"demo: the quota was written, but it is not shown: {shown!r}")
+            raise _failed(f"the quota was written, but it is not shown: {shown!r}")
         cast.kquota(DemoCommand.REMOVE_QUOTAS_OF_USER)
     finally:
         sandbox.down(NAME)

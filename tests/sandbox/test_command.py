@@ -147,7 +147,10 @@ def test_running_sandboxes_are_listed_and_all_are_stopped(
 
 def test_a_move_command_of_the_demo_that_does_not_end_is_reported() -> None:
     with subprocess.Popen(["sleep", "600"], text=True) as running:
-        with pytest.raises(KquotaError, match="the move command is still running"):
+        with pytest.raises(
+            KquotaError,
+            match=r"the move command is still running.*Run the same command again when this machine is idle$",
+        ):
             demo._exit_code(running, 0.1)
         running.kill()
 
@@ -158,7 +161,9 @@ def test_a_demo_without_an_expected_time_ends_with_an_error(seconds: str) -> Non
         def kquota(self, *_: object, **__: object) -> str:
             return f'{{"expected_seconds": {seconds}, "bytes_to_copy": 0}}'
 
-    with pytest.raises(KquotaError, match=rf"no expected time \(expected_seconds: {seconds}\)"):
+    with pytest.raises(
+        KquotaError, match=rf"no expected time \(expected_seconds: {seconds}\)\. The sandbox is removed"
+    ):
         demo._estimated(Cast())  # type: ignore[arg-type]
 
 
