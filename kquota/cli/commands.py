@@ -15,7 +15,7 @@ import typer
 
 from kquota.cli import confirmation
 from kquota.cli.connection import READ_LOGINS
-from kquota.cli.contract import quieten
+from kquota.cli.contract import FAILED, drop_stdout, quieten
 from kquota.cli.help import SUMMARIES, Command, Group, under
 from kquota.cli.options import Each, Only, Output, hints
 from kquota.cli.suggestion import remember
@@ -61,7 +61,11 @@ def add(
         quiet = getattr(asked, "quiet", False)
 
         def work() -> int:
-            code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
+            try:
+                code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
+            except BrokenPipeError:  # the reader closed the pipe (`| head`) before the command had done its work
+                drop_stdout()
+                return FAILED
             return code
 
         with confirmation.during(asked), quieten(quiet):

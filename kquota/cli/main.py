@@ -146,6 +146,9 @@ def _code() -> int:
             return _interrupted(signals)
         except TimedOut as over:
             return report(over)
+        except SystemExit:  # typer exits with 1 if the reader of a help closed the pipe
+            drop_stdout()
+            return DONE
         except Exception as error:
             if (ended := _explained(error)) is not None:
                 return ended
@@ -159,9 +162,9 @@ def _code() -> int:
 def _explained(error: Exception) -> int | None:
     """Report an expected error and return the exit code, or return None if Python must print the traceback."""
     match error:
-        case BrokenPipeError():  # the reader closed the pipe (`| head`)
+        case BrokenPipeError():  # the reader of the version closed the pipe (`| head`)
             drop_stdout()
-            return FAILED
+            return DONE
         case typer.TyperException():
             message = error.format_message()
             if message.startswith("Usage:"):

@@ -90,6 +90,10 @@ class Answer(Part):
     """The exit code."""
     interim: bool = hidden(default=False)
     """If True, only the text shows this answer. JSON and TSV omit it, for example because another answer follows."""
+    is_continued: bool = hidden(default=False)
+    """True if the command is still working, and prints another answer later. If this answer cannot be printed, the
+    command ends.
+    """
 
     def text(self) -> Iterable[str]:
         """Return the lines of stdout for people. Without lines, stdout is empty."""
@@ -141,7 +145,7 @@ def show(returned: Answer | Generator[Answer], output: Output, *, quiet: bool = 
     code = DONE
     with closing(returned) as answers:
         for answer in answers:
-            code = _needed(answer) if quiet else _shown(answer, output, watched=True)
+            code = _needed(answer) if quiet else _shown(answer, output)
     return code
 
 
@@ -153,14 +157,14 @@ def _needed(answer: Answer) -> int:
     return answer.code
 
 
-def _shown(answer: Answer, output: Output, *, watched: bool = False) -> int:
-    """Print an answer. Flush stdout if `watched`, because the next answer may come much later."""
+def _shown(answer: Answer, output: Output) -> int:
+    """Print an answer. Raises OSError if it cannot be printed, but only if the command continues."""
     for line in answer.notes if output.for_people else (*answer.notes, *answer.data_notes):
         say(line)
     try:
         if output.for_people or not answer.interim:
             text = _written(answer, output)
-            if watched:
+            if answer.is_continued:
                 print(text, end="", flush=True)
             else:
                 _print_last(text, answer.code)

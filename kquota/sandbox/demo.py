@@ -121,7 +121,7 @@ class _Cast:
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
         if ran.returncode not in (expected or (0,)):
-            raise _failed(f"kquota {command} ended with exit code {ran.returncode}: {err.strip() or out}")
+            raise _failed(f"kquota {command} ended with exit code {ran.returncode}: {err.strip() or out.strip()}")
         if show:
             for text in (err, out):
                 for line in text.splitlines():

@@ -173,12 +173,32 @@ def test_a_full_disk_changes_no_exit_code_inside_the_command(
     assert capsys.readouterr().err == f"kquota: error: {error}\nkquota: done\n"
 
 
+@pytest.mark.parametrize("output", Output)
+def test_a_generator_continues_when_its_reader_closes_the_pipe_of_the_last_answer(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example `move estimate --report`, which writes the report after the estimate."""
+    written = []
+
+    def estimated() -> Generator[Seen]:
+        yield Seen(what="a", count=1, code=8)
+        written.append("the report")
+
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", gone)
+    monkeypatch.setattr("kquota.cli.output.drop_stdout", lambda: None)
+    assert show(estimated(), output) == 8
+    assert written == ["the report"]
+
+
 def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     def followed() -> Generator[Seen]:
         try:
-            yield Seen(what="a", count=1, interim=True)
+            yield Seen(what="a", count=1, is_continued=True)
         except GeneratorExit:
             closed.append("named the next step")
             raise

@@ -225,12 +225,15 @@ def test_a_command_whose_output_cannot_be_stored_tells_its_own_exit_code() -> No
     )
 
 
-def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code() -> None:
+@pytest.mark.parametrize(
+    "arguments", [SIMULATED, ("--version",), ("--help",), ("quota", "top", "--help")], ids=" ".join
+)
+def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code(arguments: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
         ran = subprocess.run(
-            [sys.executable, "-m", "kquota", *SIMULATED], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "kquota", *arguments], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (ran.returncode, ran.stderr) == (0, "")
 

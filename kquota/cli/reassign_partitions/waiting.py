@@ -27,9 +27,10 @@ def run(at: world.Where, options: ReassignOptions) -> Generator[Answer]:
     """
     plan, file = plan_option.plan(at, options), options.reassignment_json_file
     started = execution.run(at, options, plan)
-    yield started
     if options.dry_run or started.code != DONE:
+        yield started
         return
+    yield replace(started, is_continued=True)
     with remarks.resumable(file), move_stores.watching(at, options.state_dir) as (ports, _):
         watch = MoveWatch(ports, plan=plan)
         yield from readings(

@@ -53,7 +53,7 @@ def readings(
                 if done:
                     break
                 if show is None:
-                    yield shown
+                    yield replace(shown, is_continued=True)
                 else:
                     show(shown.table(), shown.finding_lines())
             (wait or clock.sleep)(max(0.0, interval - (clock.monotonic() - began)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kquota.cli import local_files, rates, world
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import DONE, FAILED, say, worded
 from kquota.cli.engine_options import engine
 from kquota.cli.move import log_dir_time
 from kquota.cli.move.cordons import cordon_notes
@@ -77,10 +78,11 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     answer = estimate(inputs, found, limited, errors or OF_THE_MODEL, within)
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
-    yield answer
+    why = answer.verdict.error or log_dir_time.never(within)
+    yield replace(answer, code=FAILED if why else DONE)
     if wanted is not None:
         page.write(wanted, plan, answer, noted)
-    if why := answer.verdict.error or log_dir_time.never(within):
+    if why:
         raise Refused(why)
 
 

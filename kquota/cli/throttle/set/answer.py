@@ -105,4 +105,6 @@ def recovering(seen: BrokerRecovery, broker: BrokerId, *, last: bool) -> Recover
     notes = tuple(remaining(seen.restoration)) if last else ()
     if seen.done:
         notes += (f"broker {broker} is in sync for all its partitions, and no throttle of this command remains set",)
-    return Recovering(seen=seen, closing_notes=notes, code=DONE if seen.done else NOT_YET, interim=not last)
+    return Recovering(
+        seen=seen, closing_notes=notes, code=DONE if seen.done else NOT_YET, interim=not last, is_continued=not last
+    )
