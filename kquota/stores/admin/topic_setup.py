@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kquota.errors import KquotaError, NextStep, QuotaViolatedException, Refused, Retry, StepFor, Unknown, Unreachable
+from kquota.measure import counted
 from kquota.mutation.port import EXISTS, Failure
 from kquota.mutation.topic import Creation, Deletion, Mutation
 from kquota.settings.resource import TOPICS, Resource
@@ -145,7 +146,13 @@ def weak(topic: LogTopic, brokers: int) -> tuple[str, ...]:
     least = 2 if topic.replicas >= _REPLICAS else 1
     if (insync := int(configs.get("min.insync.replicas", least))) < least:
         found.append(f"min.insync.replicas is {insync}, but should be {least}: records can be lost if a broker fails")
-    elif topic.replicas > 1 and insync >= topic.replicas:
+    elif insync > topic.replicas:
+        # Kafka 3.9 and 4.3 lower the value to the number of replicas (Partition.effectiveMinIsr), and 2.8 does not.
+        found.append(
+            f"min.insync.replicas is {insync}, but the topic has {counted(topic.replicas, 'replica')}: old brokers, "
+            f"for example of Kafka 2.8, refuse every write. It should be {least}"
+        )
+    elif topic.replicas > 1 and insync == topic.replicas:
         found.append(
             f"min.insync.replicas is {insync}, and the topic has {topic.replicas} replicas: writes fail while a broker "
             "is down"

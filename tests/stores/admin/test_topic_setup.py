@@ -63,6 +63,11 @@ WEAK: dict[str, tuple[LogTopic, str]] = {
     "one replica": (dataclasses.replace(GOOD, replicas=1), "replication factor is 1, but should be 3"),
     "one in sync": (but(min_insync_replicas="1"), "min.insync.replicas is 1, but should be 2"),
     "all in sync": (but(min_insync_replicas="3"), "min.insync.replicas is 3, and the topic has 3 replicas"),
+    "more in sync than replicas": (
+        but(min_insync_replicas="4"),
+        "min.insync.replicas is 4, but the topic has 3 replicas: old brokers, for example of Kafka 2.8, refuse every "
+        "write. It should be 2",
+    ),
     "unclean": (but(unclean_leader_election_enable="true"), "unclean.leader.election.enable is true"),
     "small batches": (but(max_message_bytes="1000"), "max.message.bytes is 1000, but should be 1000000 or more"),
     "unreadable": (dataclasses.replace(GOOD, configs=None), "its configs cannot be read"),
@@ -79,6 +84,13 @@ def test_invalid_settings_are_reported(topic: LogTopic, words: str) -> None:
 def test_weak_settings_are_reported_and_not_invalid(topic: LogTopic, words: str) -> None:
     assert topic_setup.wrong(topic) == ()
     assert words in topic_setup.weak(topic, brokers=3)[0]
+
+
+def test_more_in_sync_than_one_replica_is_reported() -> None:
+    """A broker of Kafka 2.8.2 answers each append with NotEnoughReplicas, also if all brokers run."""
+    _, found = topic_setup.weak(dataclasses.replace(GOOD, replicas=1), brokers=3)
+    assert "min.insync.replicas is 2, but the topic has 1 replica: old brokers" in found
+    assert found.endswith("It should be 1")
 
 
 def test_a_good_topic_and_one_replica_on_one_broker_are_valid() -> None:
