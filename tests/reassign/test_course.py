@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kquota.cli.move.report.answer import reported
+from kquota.cli.move.report.answer import ReportedRun, RunReport
 from kquota.measure import ByteRate
 from kquota.reassign.course import (
     EMPTY,
@@ -158,10 +158,10 @@ def test_the_record_keeps_a_course() -> None:
 
 
 def test_the_report_says_how_many_changes_are_not_kept() -> None:
-    lines = list(reported(replace(RUN, course=WHOLE)).text())
+    lines = list(RunReport(recorded=ReportedRun(of=replace(RUN, course=WHOLE))).text())
     assert lines[-1] == "  3 more changes between those above are not recorded"
     kept = replace(WHOLE, changes_dropped=0)
-    assert "more change" not in "".join(reported(replace(RUN, course=kept)).text())
+    assert "more change" not in "".join(RunReport(recorded=ReportedRun(of=replace(RUN, course=kept))).text())
 
 
 def wrong(**values: object) -> dict[str, Any]:

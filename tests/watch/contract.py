@@ -72,10 +72,10 @@ class LogReaderContract:
     def test_the_first_offset_is_known_only_where_the_replica_is(
         self, stage: LogStage, partition: TopicPartition
     ) -> None:
-        found = stage.reader.starts({ONE: {partition}, THREE: {partition}, NOBODY: {partition}})
+        found = stage.reader.starts({ONE: {partition}, THREE: {partition}, DEAD: {partition}})
         assert found.get(ONE) == {partition.topic: {0: 0}}
         assert not found.get(THREE, {}).get(partition.topic)
-        assert NOBODY not in found
+        assert DEAD not in found
 
     def test_only_the_given_brokers_are_asked(self, stage: LogStage, partition: TopicPartition) -> None:
         found = stage.reader.read([wanted(partition, (ONE, TWO), (ONE, TWO))], [TWO])
