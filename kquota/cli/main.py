@@ -146,12 +146,15 @@ def _code() -> int:
             return _interrupted(signals)
         except TimedOut as over:
             return report(over)
-        except SystemExit:  # typer exits with 1 if the reader of a help closed the pipe
+        except SystemExit as ended:
+            # typer exits with 1 if the reader of a help closed the pipe.
+            if not isinstance(ended.__context__, BrokenPipeError):
+                raise
             drop_stdout()
             return DONE
         except Exception as error:
-            if (ended := _explained(error)) is not None:
-                return ended
+            if (explained := _explained(error)) is not None:
+                return explained
             if not signals:
                 raise
             # Python turns the exception of a signal during an import into another one: ImportError from a C extension,
