@@ -48,10 +48,14 @@ def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int
     return " ".join(words)
 
 
-@pytest.mark.parametrize("version", ["4.3.1", "3.9.1"])
-def test_the_numbers_match_kafka(version: str) -> None:
+KINDS = {"4.3.1": ("rate", "bucket"), "3.9.1": ("rate", "bucket"), "2.8.2": ("bucket",)}
+"""The statistics of each release that kquota simulates. The rate of Kafka 2.8.2 has shorter windows."""
+
+
+@pytest.mark.parametrize(("version", "kinds"), KINDS.items())
+def test_the_numbers_match_kafka(version: str, kinds: tuple[str, ...]) -> None:
     draw = random.Random(599)
-    loads = [load(draw) for _ in range(LOADS)]
+    loads = [one for _ in range(LOADS) if (one := load(draw))[0] in kinds]
     asked = "".join(
         f"{kind} {samples} {window} {bound} "
         + " ".join(f"m:{now}" if value is None else f"r:{now}:{value}" for now, value in steps)
