@@ -29,6 +29,8 @@ allocates ahead.
 _PAIR: Final = 64 + _SLOT
 """The bytes that a key and its value take until their object is complete, in addition to the size of both."""
 
+_SCALARS: Final = frozenset({str, int, float})
+
 _Found: TypeAlias = tuple[Any, int]
 """A value, and the position after it."""
 
@@ -174,10 +176,8 @@ def _size(value: Any) -> int:
     """Return the bytes of memory that a value takes. `true`, `false`, `null` and values from a hook that JSON does not
     have count as 0.
     """
-    if isinstance(value, str | float) or type(value) is int:
-        return sys.getsizeof(value)
     if isinstance(value, list):
         return sys.getsizeof(value) + sum(map(_size, value))
     if isinstance(value, dict):
         return sys.getsizeof(value) + sum(map(_size, value)) + sum(map(_size, value.values()))
-    return 0
+    return sys.getsizeof(value) if type(value) in _SCALARS else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from sys import intern
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -91,12 +91,17 @@ def list_entries(moving: Iterable[Move]) -> dict[Setting, tuple[str, ...]]:
     """
     leaders: defaultdict[str, list[str]] = defaultdict(list)
     followers: defaultdict[str, list[str]] = defaultdict(list)
+
+    # Cache the entries, because many topics have equal ones: 100,000 partitions would otherwise need 25 MB.
+    @cache
+    def entry(partition: int, broker: BrokerId) -> str:
+        return f"{partition}:{broker}"
+
     for move in moving:
         if move.destinations:
             topic, number = move.partition
-            # Intern the entries, because many topics have equal ones: 100,000 partitions would otherwise need 25 MB.
-            leaders[topic] += [intern(f"{number}:{b}") for b in move.sources]
-            followers[topic] += [intern(f"{number}:{b}") for b in move.destinations]
+            leaders[topic] += [entry(number, broker) for broker in move.sources]
+            followers[topic] += [entry(number, broker) for broker in move.destinations]
     return {
         Setting.of_topic(topic, key): tuple(sorted(wanted[topic]))
         for topic in sorted(followers)

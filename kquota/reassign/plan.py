@@ -56,10 +56,11 @@ class Plan:
         """Yield the text in pieces, because the text of 100,000 partitions takes 9 MB, and each copy another 9 MB."""
         names = {topic: json.dumps(topic) for topic in self.topics}
         before = '{"version":1,"partitions":['
-        for (topic, number), replicas in self.targets.items():
+        for name, replicas in self.targets.items():
+            topic, number = name
             yield (
                 f'{before}{{"topic":{names[topic]},"partition":{number},"replicas":[{",".join(map(str, replicas))}],'
-                f'"log_dirs":[{self._log_dirs(TopicPartition(topic, number), replicas)}]}}'
+                f'"log_dirs":[{self._log_dirs(name, replicas)}]}}'
             )
             before = ","
         yield "]}" if self.targets else f"{before}]}}"
@@ -157,8 +158,10 @@ def _load(text: str, where: str, unread: set[str]) -> Value:
     topics: dict[str, str] = {}
 
     def shorten(entry: dict[str, Any]) -> _Target | dict[str, Any]:
-        more = entry.keys() - _KNOWN
-        found = plain_entry({key: entry[key] for key in _FIELDS if key in entry} if more else entry, topics)
+        found = plain_entry(entry, topics)
+        if isinstance(found, tuple) or not (more := entry.keys() - _KNOWN):
+            return found
+        found = plain_entry({key: entry[key] for key in _FIELDS if key in entry}, topics)
         if not isinstance(found, tuple):
             return entry
         unread.update(more)
