@@ -58,7 +58,7 @@ def topics_in(path: Path) -> list[Line]:
     text, name = text_file.read(path, "a file of topics (--from-file)")
     where = f"--from-file {name}"
     # A list of short lines would need many times the memory of the text, so the lines are read one by one.
-    lines = (line[0] for line in re.finditer(r".*\n?", text))
+    lines = (line[0] for line in re.finditer(r".*\n|.+", text))
     found = list(islice(naming.lines(lines, where), MOST_TOPICS + 1))
     if not found:
         raise Invalid(f"{where}: lists no topic. Write one topic on each line")

@@ -5,6 +5,7 @@ stdout and exit codes are contracts. stderr is for people: it may change with a 
 
 from __future__ import annotations
 
+import difflib
 import getpass
 import os
 import re
@@ -63,7 +64,8 @@ class Transcript:
         path = GOLDEN / file
         if os.environ.get("REWRITE_GOLDEN") == "1":
             path.write_text(seen)
-        assert seen == path.read_text()
+        known = path.read_text()
+        assert seen == known, "\n".join(difflib.unified_diff(known.splitlines(), seen.splitlines(), lineterm=""))
 
     def _normal(self, text: str) -> str:
         for found, word in sorted(self.names.items(), key=lambda pair: -len(pair[0])):
