@@ -780,7 +780,7 @@ O	kquota quota advise	--conf	many	free	Spark setting
 O	kquota quota advise	--debug	once	flag	Show the traceback of an error, including Spark'\''s frames
 O	kquota quota advise	--output	once	text|json|tsv	Format of stdout
 O	kquota quota advise	--help	once	flag	Show this message and exit
-C	kquota quota simulate	Calculate the effect of quotas on a load, request by request, exactly as a broker does
+C	kquota quota simulate	Calculate the effect of quotas on a load, request by request, like a broker of Kafka 3.9 or newer
 O	kquota quota simulate	--controller-mutation-rate	once	free	Partitions created or deleted per second in the whole cluster (KIP-599)
 O	kquota quota simulate	--producer-byte-rate	once	free	Byte rate of a producer on each broker, for example 10MB/s
 O	kquota quota simulate	--consumer-byte-rate	once	free	Byte rate of a consumer on each broker, for example 10MB/s

@@ -34,7 +34,7 @@ GAUGES: Final[Mapping[str, str]] = {
     "kquota_throttled_brokers": "Brokers that answered and have a replication throttle rate.",
     "kquota_leftover_throttles": "Throttled replica lists and rates that no run holds and no move can use.",
     LAST_SUCCESS: "Time of the last command that read the whole state (Unix time).",
-    EXIT_CODE: "Exit code of the last command: 0 done, 8 not finished, others failed.",
+    EXIT_CODE: "Exit code of the last command: 0 done, 8 not finished or with findings, others failed.",
 }
 """Every metric and its help. Every metric has the label `cluster` with the cluster id."""
 _LABEL: Final = "cluster"

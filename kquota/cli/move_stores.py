@@ -146,7 +146,9 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
 
 
 def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
-    """Return the record of runs over brokers. If it needs a session with ZooKeeper, the session ends with the stack."""
+    """Return the record of runs for a connection to the brokers. If the record needs a session with ZooKeeper, the
+    session ends with `stack`.
+    """
     from kquota.stores.record import choose
     from kquota.stores.record.runs import RecordedRuns
     from kquota.stores.state.runs import RunFiles

@@ -1,9 +1,9 @@
 """A search for the moves with the fewest bytes that bring log dirs into a band around the mean. It is for few replicas.
 With many replicas, `balance` is close enough.
 
-The search is branch and bound. A branch ends when its bytes reach the bytes of the best answer so far. The bytes that
-log dirs still lack, or those that they hold in excess if these are more, count as bytes of the branch. The number of
-steps is limited, so a cheaper answer may exist.
+The search is branch and bound. The lower bound of a branch is the bytes that it has moved, plus the larger of two
+amounts: the bytes that log dirs still lack, and the bytes that they hold in excess. A branch ends when its lower bound
+reaches the bytes of the best answer so far. The number of steps is limited, so a cheaper answer may exist.
 """
 
 from __future__ import annotations

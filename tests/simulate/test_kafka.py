@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -17,7 +19,10 @@ START = 1_700_000_000_000
 """Brokers count from 1970, so an unused bucket is full."""
 
 
-def load(draw: random.Random) -> tuple[str, int, int, int, list[tuple[int, float | None]]]:
+Load: TypeAlias = tuple[str, int, int, int, list[tuple[int, float | None]]]
+
+
+def load(draw: random.Random) -> Load:
     """A statistic, its windows, its limit, and the recorded values with their times (None: measure)."""
     kind = draw.choice(["rate", "bucket"])
     samples, window = draw.choice([(11, 1_000), (draw.randint(2, 5), draw.choice([1_000, 2_000])), (100, 1_000)])
@@ -26,6 +31,19 @@ def load(draw: random.Random) -> tuple[str, int, int, int, list[tuple[int, float
         now += draw.choice([0, 1, draw.randint(0, 500), draw.randint(0, 3_000), draw.randint(0, 30_000)])
         steps.append((now, None if draw.random() < 0.4 else float(draw.choice([0, 1, draw.randint(1, 10**6)]))))
     return kind, samples, window, draw.randint(1, 10**5), steps
+
+
+def measured_by_kafka(version: str, loads: Sequence[Load]) -> list[list[list[float]]]:
+    """The measurements of Kafka's classes for each load: the rate and its window in milliseconds, or the tokens."""
+    asked = "".join(
+        f"{kind} {samples} {window} {bound} "
+        + " ".join(f"m:{now}" if value is None else f"r:{now}:{value}" for now, value in steps)
+        + "\n"
+        for kind, samples, window, bound, steps in loads
+    )
+    command = source_command(version, Path(__file__).with_name("Sensors.java"))
+    answers = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", check=True).stdout
+    return [[[float(n) for n in word.split(":")] for word in answer.split()] for answer in answers.splitlines()]
 
 
 def ours(kind: str, samples: int, window: int, bound: int, steps: list[tuple[int, float | None]]) -> str:
@@ -56,18 +74,23 @@ KINDS = {"4.3.1": ("rate", "bucket"), "3.9.1": ("rate", "bucket"), "2.8.2": ("bu
 def test_the_numbers_match_kafka(version: str, kinds: tuple[str, ...]) -> None:
     draw = random.Random(599)
     loads = [one for _ in range(LOADS) if (one := load(draw))[0] in kinds]
-    asked = "".join(
-        f"{kind} {samples} {window} {bound} "
-        + " ".join(f"m:{now}" if value is None else f"r:{now}:{value}" for now, value in steps)
-        + "\n"
-        for kind, samples, window, bound, steps in loads
-    )
-    command = source_command(version, Path(__file__).with_name("Sensors.java"))
-    answers = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", check=True).stdout
-    for one, answer in zip(loads, answers.splitlines(), strict=True):
-        theirs = [[float(n) for n in word.split(":")] for word in answer.split()]
+    for one, theirs in zip(loads, measured_by_kafka(version, loads), strict=True):
         mine = [[float(n) for n in word.split(":")] for word in ours(*one).split()]
         assert mine == theirs, one
+
+
+WINDOWS = {"4.3.1": (11_000, 12_000), "3.9.1": (11_000, 12_000), "2.8.2": (10_000, 11_000)}
+"""The shortest and the longest window in milliseconds of a client that sends steadily, for each release."""
+
+
+@pytest.mark.parametrize(("version", "limits"), WINDOWS.items())
+def test_the_window_of_a_steady_client_depends_on_the_release(version: str, limits: tuple[int, int]) -> None:
+    steps = [(START + n // 2 * 10, None if n % 2 else 1.0) for n in range(12_000)]
+    (measured,) = measured_by_kafka(version, [("rate", 11, 1_000, 1, steps)])
+    steady = [window for _, window in measured[len(measured) // 2 :]]
+    shortest, longest = limits
+    assert shortest - 10 <= min(steady) <= max(steady) < longest
+    assert max(steady) >= longest - 20
 
 
 def managed(draw: random.Random) -> tuple[str, int, int, float, list[tuple[int, float]]]:

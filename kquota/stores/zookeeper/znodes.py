@@ -125,8 +125,8 @@ class Znodes:
         return self.children_all([path])[path]
 
     def children_all(self, paths: Iterable[str]) -> dict[str, list[str]]:
-        """Return the children of many znodes, sorted, by the path of the znode. A znode that does not exist has none.
-        Sends all requests before it waits for an answer.
+        """Return the sorted children of each znode, with the znode's path as the key. A znode that does not exist has
+        none. Sends all requests before it waits for an answer.
         """
         with deferred():
             sent = {path: self._client.get_children_async(path) for path in paths}
@@ -357,4 +357,7 @@ class Znodes:
         return error
 
     def _lost(self, error: Exception, during: str) -> Unreachable:
-        return Unreachable(f"ZooKeeper at {self._connect}: the session was lost ({type(error).__name__}) {during}")
+        return Unreachable(
+            f"ZooKeeper at {self._connect}: the session was lost ({type(error).__name__}) {during}. Check that "
+            "ZooKeeper is running"
+        )

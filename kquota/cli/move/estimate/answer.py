@@ -146,8 +146,8 @@ def _throttles(others: Sequence[Pace | Waves]) -> list[JsonObject]:
 
 
 def ahead(found: Outlook) -> JsonObject:
-    """Return the JSON keys of an outlook. `waves_seconds` is null without waves, and `high_seconds` is null if the move
-    may never finish.
+    """Return the JSON keys of an outlook. `waves_seconds` is null without waves, if the time of a wave is unknown, and
+    if a wave never finishes. `high_seconds` is null if the move may never finish.
     """
     band, waves = found.band, found.waves
     return {

@@ -13,7 +13,7 @@ from kquota.cli.options import Each, Output, OutputFormat, flag, option_name, va
 from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.terms import HIGHEST_ID
 
-EPILOG: Final = """kquota does not connect to a cluster. It calculates like a broker, to the millisecond.
+EPILOG: Final = """kquota does not connect to a cluster. It calculates like Kafka 3.9 or newer, to the millisecond.
 
 Examples:
   kquota quota simulate --controller-mutation-rate 5 --topics 7 --partitions 80
@@ -57,7 +57,7 @@ LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """Calculate the effect of quotas on a load, request by request, exactly as a broker does."""
+    """Calculate the effect of quotas on a load, request by request, like a broker of Kafka 3.9 or newer."""
 
     limits: Annotated[Mapping[str, str], Each(LIMITS)]
     window_num: Annotated[
@@ -123,8 +123,8 @@ class SimulateOptions:
         value(
             "trace",
             "FILE",
-            "File or glob of requests, as CSV or JSON lines. Each row has ms, and bytes, thread_ms or mutations. "
-            "Repeatable.",
+            "File or glob of requests, as CSV or JSON lines. Each row has ms and at least one of bytes, thread_ms and "
+            "mutations. Repeatable.",
         ),
     ] = None
     closed_loop: Annotated[
