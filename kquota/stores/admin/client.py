@@ -146,8 +146,8 @@ _Received: TypeAlias = tuple[bytes, Exception | None]
 
 
 def _last_data_first(receive: Callable[[], _Received]) -> Callable[[], _Received]:
-    """Return a function like `receive` that delivers the last data before the end of the connection. kafka-python drops
-    this data, although it is usually the broker's reason for refusing a login.
+    """Return a function like `receive` that delivers the last data before it reports that the connection has ended.
+    kafka-python drops this data, although it is usually the broker's reason for refusing a login.
     """
     ended: list[Exception] = []
 

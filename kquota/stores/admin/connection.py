@@ -366,7 +366,9 @@ def kafka_error(code: int, message: str | None) -> str:
 
 
 def advice_on_rights(code: int) -> str:
-    """Return the next step after an error code for reading configs or quotas, or "" if no permission is missing."""
+    """Return the next step if configs or quotas could not be read because of this error code, or "" if no permission is
+    missing.
+    """
     needed = {29: "the topic", 30: "the group", 31: "the cluster"}
     return f". This user needs DescribeConfigs on {needed[code]}" if code in needed else ""
 

@@ -79,6 +79,8 @@ class ControllerConfigs(WireConfigs):
         return {resource: results[on_the_wire(resource)] for resource in operations}
 
     def _readers(self) -> list[BrokerId]:
-        """Return the active controller, which is the only one that answers for shared resources."""
+        """Return the active controller, because only it answers for shared resources. The list is empty if the active
+        controller is unknown or did not answer.
+        """
         active = self._wire.controller
         return [] if active is None or active in self._silent else [active]

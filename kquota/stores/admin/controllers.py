@@ -101,8 +101,8 @@ def reported(wire: Wire) -> str | None:
     """Return the addresses of the controllers (host:port, separated by commas), as a broker reports them.
 
     None means that this is not a KRaft cluster, or that no broker reported addresses. Kafka 3.9 and newer report the
-    addresses of the quorum, and the active controller comes first. If they are not reported, kquota reads the addresses
-    in the configuration of one broker.
+    addresses of the quorum, and kquota puts the active controller first. If no addresses are reported, kquota reads
+    those in the configuration of one broker, and keeps their order.
     """
     found = _quorum(wire) or _configured(wire)
     return ",".join(found) or None

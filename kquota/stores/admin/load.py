@@ -112,7 +112,8 @@ class RdkafkaClient:
 
     def _write(self, load: Load, meter: Meter, on_progress: _OnProgress, *, most: int | None, record: int) -> None:
         """Write records of `record` bytes until the meter ends. With `most`, write only until each partition has this
-        many bytes, and raise Unreachable if the meter ends first.
+        many bytes, and raise Unreachable if the meter ends first. Raise Refused if the client has sent more than
+        `load.most_bytes`.
         """
         # The bytes are random, so that compression does not make them smaller.
         payload = os.urandom(record)

@@ -107,7 +107,7 @@ def _alter(moves: Mapping[TopicPartition, str]) -> Any:
 def must_have_answered(broker: BrokerId, answer: Any) -> None:
     """Raise Refused for an error in the answer, and for an answer without log dirs.
 
-    Before version 3, an answer without log dirs means that the user lacks a permission.
+    Before version 3 of DescribeLogDirs, an answer without log dirs means that the user lacks a permission.
     """
     if answer.error_code or not answer.results:
         code = answer.error_code or CLUSTER_DENIED

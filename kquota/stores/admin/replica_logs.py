@@ -1,5 +1,5 @@
-"""The LogReader port on the Admin API: at most one DescribeLogDirs (KIP-113, KIP-827) and one ListOffsets per broker.
-`starts` sends one more ListOffsets, but only for a few logs.
+"""The LogReader port on the Admin API. `read` sends each broker at most one DescribeLogDirs (KIP-113, KIP-827) and one
+ListOffsets. `starts` sends one more ListOffsets, but only for a few logs.
 
 The answers to DescribeLogDirs have entries of one size, so one `struct` decodes a whole entry.
 """

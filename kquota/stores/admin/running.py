@@ -129,7 +129,7 @@ def ask_controller(
 
     Retries with new metadata, for up to 10 s, if the request could not be sent or the answer has `NOT_CONTROLLER`. In
     both cases, nothing has changed. After 10 s, returns the last answer, even with `NOT_CONTROLLER`, or raises the last
-    error. `results` returns the parts of an answer that have an error code. `seconds` limits each attempt as in
+    error. `results` returns the parts of an answer that have an `error_code` field. `seconds` limits each attempt as in
     `Wire.ask`, because a broker that finds no controller holds the request. Raises the same errors as `Wire.ask`.
     """
     give_up = time.monotonic() + CONNECT_SECONDS

@@ -141,7 +141,9 @@ class _ProxiedConnection:
             await to_client.drain()
 
     async def _read(self, key: int, version: int, frame: bytes) -> tuple[bytes, int]:
-        """Return the response for the client, and its throttle time in ms."""
+        """Return the response for the client, and its throttle time in ms. A response that the proxy cannot read is
+        returned unchanged, with 0.
+        """
         try:
             found = _decoded(key, version, frame)
         except _UNREADABLE:

@@ -68,8 +68,8 @@ class WireTopics:
         )
 
     def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. If every broker that answers runs Kafka 4.0 or newer, they include eligible leader
-        replicas.
+        """Return the topics. They include eligible leader replicas if every broker that answers runs Kafka 4.0 or
+        newer.
 
         Metadata does not return these replicas, so kquota sends DescribeTopicPartitions.
         """

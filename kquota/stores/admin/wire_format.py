@@ -129,8 +129,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def compact(data: bytes, at: int) -> tuple[int, int]:
-    """Return the length of the compact string or array at this position, which must not be null, and the position after
-    the length.
+    """Return the length of the compact string or array at this position, and the position after the length. Raises
+    ValueError for null.
     """
     if 0 < data[at] < 0x80:  # most lengths have one byte
         return data[at] - 1, at + 1
@@ -154,7 +154,7 @@ def after_tags(data: bytes, at: int) -> int:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """Return the compact string at this position, which must not be null, and the position after it."""
+    """Return the compact string at this position, and the position after it. Raises ValueError for null."""
     length, start = compact(data, at)
     at = start + length
     return exactly(data, start, at).decode(), at
@@ -208,7 +208,8 @@ class TopicEntries:
 
 
 class TopicCache(Generic[_Topic]):
-    """The topics of repeated answers to one kind of request. A topic is decoded again only if its bytes have changed.
+    """The topics of repeated answers to one kind of request. A topic is decoded again only if its bytes or the version
+    of the answer have changed.
 
     An encoded topic shows where it ends, so the same bytes are the same topic.
     """
@@ -250,7 +251,10 @@ def optional_text(data: bytes, at: int) -> tuple[str | None, int]:
 
 
 def broker_ids(data: bytes, at: int) -> tuple[tuple[BrokerId, ...], int]:
-    """Return the compact array of broker ids at this position, which must not be null, and the position after it."""
+    """Return the compact array of broker ids at this position, and the position after it.
+
+    Raises ValueError for null.
+    """
     count, at = compact(data, at)
     end = at + INT32.size * count
     encoded = exactly(data, at, end)
@@ -276,8 +280,8 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 
 
 def printed_id(topic_id: UUID | None) -> str | None:
-    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros, which mean no id (before Kafka
-    2.8), give None.
+    """Return a topic id as Kafka prints it, in URL-safe base64. None and all zeros, which mean no id (for example
+    before Kafka 2.8), give None.
 
     >>> printed_id(UUID("69b28804-fcac-4fac-b2eb-0da8b64e2ada"))
     'abKIBPysT6yy6w2otk4q2g'
