@@ -53,7 +53,7 @@ class Choice:
     name: str | None
     """The topic's name, `NONE`, or None if the operator chose no record."""
     writes: bool
-    """True if the command writes. It then fails if it cannot read a record that was chosen or used by this host."""
+    """True if the command writes. It then fails if it cannot read a record that was chosen, or that this host used."""
     warned: Callable[[KquotaError], None]
     """A function that receives each warning."""
     cautious: bool = False
@@ -209,8 +209,8 @@ class DoubleFence:
     def hold(self, doing: str, *, take_over: bool) -> Iterator[None]:
         """Hold the lock in ZooKeeper until the context ends. The caller must already hold the lock of the topic.
 
-        Raises Busy like `ZnodeLock.hold`. After an error that a lost session can cause, also raises Busy if another
-        process has taken over the lock of the topic.
+        Raises Busy like `ZnodeLock.hold`. After an error that a lost session can cause, also raises Busy like
+        `Shared.must_hold`.
         """
         with self._lock.hold(doing, take_over=take_over):
             try:

@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = LEASE_SECONDS / 2
 """A holder may write to the cluster until this many seconds after it sent its last confirmed heartbeat."""
 _MOST: Final = 2**53
-"""The upper bound of a valid term or heartbeat. kquota never reaches it, because both grow by one at a time."""
+"""A valid term or heartbeat is below this number. kquota never reaches it, because both grow by one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,8 @@ class RecordedRuns:
 
         Also sends newer versions from the journals to the record, and marks runs in the journals as ended if they have
         ended in the record. With `take_over`, takes the lock of the record even from a holder that may be alive. Raises
-        Busy, which names the holder, if a lock is held or another kquota takes over. After a takeover, the journals get
-        back the versions that were last sent. Raises Refused if a journal or the record cannot be read or written, and
+        Busy, which names the holder, if a lock is held or another kquota takes over. After a takeover, also undoes the
+        unsent versions in the journals. Raises Refused if a journal or the record cannot be read or written, and
         Unreachable or Unknown if the cluster does not answer.
         """
         with self._files.hold(doing), self._shared.lock(doing, take_over=take_over):
@@ -150,7 +150,7 @@ class RecordedRuns:
         return run.owner is not None and runs_here(run.owner)
 
     def begin(self, run: Run) -> None:
-        """Write the first version of a run. Raises Refused also if the record has an unreadable run with this id."""
+        """Write the first version of a run. Also raises Refused if the record has an unreadable run with this id."""
         if run.id in self._latest:
             raise Busy(f"run {run.id}: another run with this id began within the same second. Try again")
         self._write(run, 1)
@@ -190,7 +190,7 @@ class RecordedRuns:
         """Record in this host's journals the runs that ended elsewhere, because the shared record may be lost later.
 
         The new line of the journal has the stamp from the record, because this host has sent nothing. If the run is
-        lost, the line counts as written only to the journal, so that `joined` still finds the run lost.
+        in `found.lost`, the line counts as written only to the journal, so that `joined` still reports the run as lost.
         """
         for run in self._ended_elsewhere(found):
             there = found.runs[run.id]

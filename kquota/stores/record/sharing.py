@@ -47,7 +47,7 @@ class Condition:
     identity: str
     """The id of the topic, or an empty string before Kafka 2.8."""
     replicas: int
-    """The lowest replication factor of a partition."""
+    """The lowest replication factor of a partition, or 0 without partitions."""
     wrong: Sequence[str] = ()
     """The problems that prevent the use of the topic."""
     weak: Sequence[str] = ()
@@ -99,8 +99,8 @@ class Sharing:
     def plan(self) -> SharingPlan:
         """Return the steps of `share`. Raises Refused with the reason if the cluster cannot have a record now.
 
-        Also raises Refused if the journals of this host cannot be read or written, and the errors of
-        `topic_setup.describe`.
+        Also raises Refused if the journals of this host cannot be read or written. Also raises the errors of
+        `topic_setup.describe` and, if the caller did not name the ZooKeeper, of `zookeeper_of`.
         """
         self.files.must_be_writable()
         self._must_name_zookeeper()
@@ -190,7 +190,7 @@ class Sharing:
         A dry run only returns the objects that it would remove. Raises Refused if a run is open or cannot be read, or
         if the caller did not name the cluster's ZooKeeper. Raises Busy while another command writes, on this or any
         other host. Raises Incomplete if it deleted the topic, but not the marker. Also raises the errors of
-        `topic_log.find` and `topic_setup.delete`.
+        `topic_log.find`, `topic_setup.delete` and, if the caller did not name the ZooKeeper, of `zookeeper_of`.
         """
         self._must_name_zookeeper()
         log = topic_log.find(self.wire, self.topic)

@@ -138,8 +138,8 @@ def _digest(value: Any) -> str:
 
 
 def _joined(digests: Mapping[str, str], part: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """Return the large fields, read from their parts. Their total size is bounded, because several fields can name the
-    same part, and kquota decompresses it for each of them.
+    """Return the large fields, read from their parts. The total size of the fields is bounded, because several fields
+    can name the same part, and kquota decompresses the part for each of them.
     """
     found: dict[str, Any] = {}
     left = LARGEST_PARTS

@@ -42,8 +42,9 @@ takes over, and `Log.append` then fails.
 class TopicRecord:
     """The runs in a topic. Implements `Shared`.
 
-    If another kquota may hold the lock, `lock` calls `waiting` with a message, and waits until the lock is unchanged
-    for one lease. If the holder sends a heartbeat meanwhile, `lock` raises Busy. Otherwise, it takes the lock.
+    If another kquota may hold the lock, `lock` calls `waiting` with a message, and waits until the lock has been
+    unchanged for one lease. If the holder sends a heartbeat meanwhile, `lock` raises Busy. Otherwise, it takes the
+    lock.
 
     - Without `waiting`, `lock` raises Busy instead of waiting.
     - Without `take_over`, `lock` raises Refused for a lock that it cannot read.

@@ -119,7 +119,7 @@ class ZnodeRecord:
     """The runs in znodes. Implements `Shared` and `Fence`.
 
     The transaction of the next write, or `flush`, writes each run that was `put`. If the runs are too large for one
-    transaction, `put` first writes the runs before.
+    transaction, `put` first writes the runs of earlier calls.
     """
 
     identity = ZOOKEEPER
@@ -254,7 +254,7 @@ class ZnodeRecord:
         return b"".join(chunks) if chunks and len(chunks) == len(paths) else None
 
     def _store(self, run_id: str, digest: str, data: bytes) -> None:
-        """Write the chunks of a part. A chunk that an earlier attempt left stays, because it has the same bytes."""
+        """Write the chunks of a part. Keeps the chunks of an earlier attempt, because they have the same bytes."""
         folder = f"{_PARTS}/{run_id}"
         for path in (ROOT, _PARTS, folder):
             self._znodes.committed([Create(path=path, data=b"")])
@@ -263,7 +263,9 @@ class ZnodeRecord:
             self._parts[run_id].add(f"{digest}-{n}")
 
     def _clear_away(self, found: Mapping[str, Run]) -> None:
-        """Delete the parts of ended runs at once, and the oldest ended runs with the next transaction."""
+        """Delete at once the parts of ended runs and of runs that are not in the record. Delete the oldest ended runs
+        with the next transaction.
+        """
         done = ended(found.values())
         for run in done[:-_ENDED]:
             self._staged.setdefault(run.id, None)

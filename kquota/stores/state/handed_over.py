@@ -1,8 +1,8 @@
 """The field `handed_over` of a run, as JSON values: the partitions that need no further submission.
 
 A partition is written as its position among the sorted partitions of the plan and the rollback plan. Positions are
-written as ranges, for example "0-4999,5002". A run can have a version for each partition. To keep the record small, the
-JSON of a later version usually has only the partitions that were added since the previous version.
+written as ranges, for example "0-4999,5002". A run can have as many versions as partitions. To keep the record small,
+the JSON of a later version usually has only the partitions that were added since the previous version.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def spent_snapshots(directory: Path, held: Collection[SnapshotKey]) -> list[Path
     """Return the snapshots to delete in a folder: each compacted snapshot that is not the newest one of its cluster.
 
     The newest snapshot of each cluster stays for the function `newest`, which does not read batches. `held` has the
-    keys of the compacted snapshots. Raises Invalid if the folder or a snapshot in the folder cannot be read.
+    keys of the compacted snapshots. Raises Invalid if the folder cannot be read, or if a snapshot in it cannot be
+    read or is not valid.
     """
     keys = {path: key_of(path) for path in _snapshots_in(directory)}
     last = {key.cluster: key for key in sorted(keys.values())}

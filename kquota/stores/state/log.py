@@ -65,13 +65,14 @@ class Log(Protocol):
         """
 
     def append(self, entries: Sequence[KeyAndValue]) -> None:
-        """Append the entries as one batch, only if nothing was appended since the last `read` or `append`.
+        """Append the entries as one batch, only if nothing was appended since the last `read`, `seen` or `append`.
 
         When this method returns, the entries are in the log on all in-sync replicas. By default, Kafka accepts a batch
         of up to about 1 MB. Raises:
 
         - Stale: another kquota appended first, and none of the entries was appended.
-        - Unknown: no answer came before a deadline, so the entries may have been appended.
+        - Unknown: no answer came before a deadline, or another kquota also appended, so the entries may have been
+          appended.
         - Unreachable: no broker accepted the batch in time, and nothing was appended.
         - Forbidden: this user may not see the topic.
         - Refused: the topic was deleted or created again, its last records were deleted, it has a damaged batch, or the

@@ -92,7 +92,7 @@ class RunFiles:
         return unusable
 
     def writer(self) -> str | None:
-        """Describe the process that holds the lock, or None if no process of this machine is known to hold the lock.
+        """Describe the process that holds the lock. Returns None if no process of this machine is known to hold it.
 
         This method does not try to take the lock, because another process could then fail to get the lock.
         """
@@ -106,9 +106,10 @@ class RunFiles:
         """Return every run by id, in the order of the journals' names. Includes ended runs, because kquota keeps their
         journals.
 
-        A journal with a truncated first line is left out, because its run never began. Raises Refused if the folder or
-        a journal cannot be read, or if a journal is damaged or has another version of the format. If `unread` is given,
-        the errors of journals are not raised: the method adds each of them to `unread`, by the id of the run.
+        A journal is left out if it is empty or its only line is truncated or damaged, because its run never began.
+        Raises Refused if the folder or a journal cannot be read, or if any other journal is damaged or has another
+        version of the format. If `unread` is given, the errors of journals are not raised: the method adds each of them
+        to `unread`, by the id of the run.
         """
         found = {}
         for file in self._files():
@@ -124,7 +125,8 @@ class RunFiles:
         return found
 
     def must_be_writable(self) -> None:
-        """Raise Refused if the folder, its lock or the journal of an open run cannot be written. Writes nothing.
+        """Raise Refused if the folder belongs to another user, or if the folder, its lock or the journal of an open run
+        cannot be written. Writes nothing.
 
         Also raises the errors of `every`.
         """
@@ -147,10 +149,10 @@ class RunFiles:
         """Append the changes of a run, or the whole run if it has no journal on this host. Creates the folder if it is
         missing. Returns the stamped run.
 
-        The stamp has `version` and `record`: the id of the shared record to which this version is sent, or None. Raises
-        Busy if something other than a journal exists at the path of the journal, or if the version is 1 and the run
-        already has a journal. Raises Refused if the journal cannot be read or written, if the run id is not valid, or
-        if the folder belongs to another user.
+        The stamp has `version` and `record`, which is the id of the shared record to which this version is sent, or
+        None. Raises Busy if something other than a journal exists at the path of the journal, or if the version is 1
+        and the run already has a journal. Raises Refused if the journal cannot be read or written, if the run id is not
+        valid, or if the folder belongs to another user.
         """
         stamp = Stamp(version=version, by=me(), at=datetime.now(UTC).replace(microsecond=0), record=record)
         return self.copy(run, stamp)
@@ -228,7 +230,7 @@ class RunFiles:
 
     def _before(self, run_id: str, path: Path) -> tuple[Run | None, int]:
         """Return the run of a journal and the number of its valid bytes, or None and 0 if there is no usable journal.
-        Deletes a journal whose first line is truncated, because its run never began.
+        Deletes a journal that is empty or whose only line is truncated or damaged, because its run never began.
 
         The journal is read again if its size changed, because another process of this host may have written to it while
         this process waited without the lock.
@@ -244,7 +246,7 @@ class RunFiles:
         return kept.run, whole
 
     def _cached(self, file: os.DirEntry[str]) -> Kept | None:
-        """Return the contents of a journal, or None if its first line is truncated. The file is read again only if it
+        """Return the contents of a journal, or None if `every` leaves it out. The file is read again only if it
         changed, because commands call this often.
         """
         try:

@@ -79,7 +79,7 @@ class ZooKeeperConfigs:
     def alter(self, changes: Sequence[ConfigChange]) -> None:
         """Write the changes in one transaction, and start again if a znode has changed since it was read.
 
-        Raises Refused also for a missing topic and for a config that Kafka did not write, and Busy if another kquota
+        Also raises Refused for a missing topic and for a config that Kafka did not write, and Busy if another kquota
         has taken over the lock.
         """
         for change in changes:

@@ -90,7 +90,7 @@ class ZooKeeperMoves(ZooKeeperConfigs):
         )
 
     def values(self, settings: Collection[Setting]) -> Mapping[Setting, str | None]:
-        """Raise Refused also for a config that Kafka did not write, and for a value that is not a string."""
+        """Also raises Refused for a config that Kafka did not write, and for a value that is not a string."""
         configs = self._configs({entity_path(setting.resource) for setting in settings})
         return {setting: _value(setting, configs[entity_path(setting.resource)]) for setting in settings}
 

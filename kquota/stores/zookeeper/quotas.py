@@ -78,7 +78,7 @@ class ZooKeeperQuotas:
     def alter_credentials(self, change: ScramChange) -> tuple[str, ...]:
         """Write the keys as kafka-configs 3.9 does, but start again if the znode has changed since it was read.
 
-        Raises Refused also for a config that Kafka did not write.
+        Also raises Refused for a config that Kafka did not write.
         """
         absent: tuple[str, ...] = ()
 

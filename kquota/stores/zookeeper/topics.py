@@ -36,8 +36,8 @@ class TopicNode:
 
 
 def endpoints(znodes: Znodes) -> str:
-    """Return the addresses of the live brokers, sorted: `host:port`, separated by commas. Raises Refused if there is
-    none.
+    """Return the addresses of the live brokers, sorted: `host:port`, separated by commas. Raises Refused if
+    there is no address.
 
     A broker whose znode cannot be read is left out, because one address is enough.
     """

@@ -44,7 +44,7 @@ from kquota.stores.zookeeper.znode import (
 CONNECT_SECONDS: Final = 10.0
 LARGEST_TRANSACTION: Final = 1_040_000
 """The maximum size of a transaction in bytes. ZooKeeper closes the connection after a packet of more than
-`jute.maxbuffer`, by default 1 MiB (1,048,575 bytes).
+`jute.maxbuffer`, by default 1,048,575 bytes.
 """
 _MERGE_ATTEMPTS: Final = 20
 _SHORTEST_PAUSE: Final = 0.002
