@@ -18,8 +18,8 @@ def main() -> None:
         # A signal that is ignored, for example by nohup, stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    # Collect garbage rarely, because imports leave few reference cycles. With the default threshold of 700, garbage
-    # collection takes 4% of the time of a short command.
+    # Collect garbage rarely, because imports leave few reference cycles. With Python 3.11's default threshold of 700,
+    # garbage collection takes 4% of the time of a short command.
     gc.set_threshold(200_000)
     from kquota.cli.main import main as run  # imported here, because the signal handlers must be set first
 

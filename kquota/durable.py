@@ -23,8 +23,8 @@ def replacing(path: Path, *, private: bool = False, synced: bool = True) -> Iter
     With `synced`, the bytes are on the disk before the file gets its name, and the name is on the disk when the block
     has ended. Otherwise a power failure may leave the name with an empty or zeroed file. With `private`, only the owner
     may read or write the file. A symlink is replaced, not followed. Also removes old partial files of killed processes
-    in this folder. Raises OSError if the file cannot be written, renamed or synced. If syncing the folder fails, `path`
-    is already replaced.
+    in the folder of `path`. Raises OSError if the file cannot be written, renamed or synced. If syncing the folder
+    fails, `path` is already replaced.
     """
     remove_abandoned(path.parent)
     # The name is random, because processes in two containers with a shared volume may have the same process id.

@@ -1,5 +1,5 @@
-"""The kinds of errors that kquota raises. Adapters translate other errors where they occur. `cli.main` turns these
-errors into messages and exit codes.
+"""The kinds of errors that kquota raises. `cli.main` turns them into messages and exit codes. Adapters translate all
+other errors where they occur.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Defers signals during calls to client libraries, because a library can catch the exception that a signal handler
-raises.
+"""Defers signals, mainly during calls to client libraries, because a library can catch the exception that a signal
+handler raises.
 
 For example, if Ctrl-C interrupts kazoo while kazoo wakes its connection, kazoo assumes that the connection was lost and
 continues the write.

@@ -288,7 +288,7 @@ def login(
     """Return the client's security settings in the file, or None without a file.
 
     `warned` receives warnings, for example about settings without effect. Raises Invalid for an unreadable or invalid
-    file. The message begins with `option`.
+    file. The message begins with `option`, or with `KAFKA_OPTS` for a JAAS file.
     """
     if file is None:
         return None
@@ -307,8 +307,8 @@ def wire(
     """Open a connection to the brokers. `client_id` replaces the client-id of the login.
 
     `throttled` receives each wait, in seconds, for a broker that throttles this client (KIP-219). `names` are the names
-    of the arguments in errors. Raises Invalid for a wrong address, Refused if the brokers reject the login, and
-    Unreachable if no broker answers.
+    of the arguments in errors. Raises Invalid for a wrong address and for an unusable key store or trust store, Refused
+    if the brokers reject the login, and Unreachable if no broker answers.
     """
     from kquota.stores.admin.connection import Wire
 
@@ -331,8 +331,8 @@ def controllers(
     """Open the configs of a KRaft cluster through its controllers (host:port, separated by commas), with the login
     `security`.
 
-    Raises Invalid for a wrong address, Refused if the controllers reject the login, and Unreachable if no controller
-    answers within about `seconds`.
+    Raises Invalid for a wrong address and for an unusable key store or trust store, Refused if the controllers reject
+    the login, and Unreachable if no controller answers within about `seconds`.
     """
     from kquota.stores.admin.controller_configs import ControllerConfigs
     from kquota.stores.admin.controllers import ControllerWire

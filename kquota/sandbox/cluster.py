@@ -89,8 +89,8 @@ class Sandbox:
     def start_broker(self, broker_id: int) -> None:
         """Start one broker on its port, unless it is running. Wait until it sees all live brokers and the controller.
 
-        Raises Invalid for an unknown broker. Raises Refused if Java is missing, if a server ends, or if the broker is
-        not ready in time. If jars are missing, raises Refused without PySpark, and Unreachable if they cannot be
+        Raises Invalid for an unknown broker. Raises Refused if Java is missing, if jars are missing and PySpark is not
+        installed, if a server ends, or if the broker is not ready in time. Raises Unreachable if missing jars cannot be
         downloaded.
         """
         broker = self.broker(broker_id)

@@ -286,7 +286,7 @@ def broker_command(java: Path, jars: Path, broker: SandboxBroker, *more: Path, a
 
 
 def formatted(broker: SandboxBroker, cluster_id: str) -> dict[Path, str]:
-    """Return the files that format the folders of a KRaft broker without a controller: Kafka's `meta.properties`.
+    """Return the files that format the folders of a KRaft broker that is not the controller: Kafka's `meta.properties`.
 
     kquota does not use Kafka's tool here, because the tool takes more than a second for each broker.
     """

@@ -42,8 +42,8 @@ class Configs(Protocol):
 
         Raises Refused with the cluster's message if the cluster accepted nothing. Raises Unreachable if the answer to a
         single change was lost, and Incomplete if only some of several changes were certainly accepted. ZooKeeper stores
-        all changes or none. Over ZooKeeper, raises Conflict if other clients keep writing first, and Invalid for a
-        value that kquota cannot check or that brokers reject.
+        all changes or none. Over ZooKeeper, raises Conflict if other clients keep writing first, and Invalid as
+        `zookeeper_values.must_be_sound` does.
         """
 
     def release(self) -> tuple[int, ...] | None:

@@ -155,8 +155,8 @@ class Entry:
 
 
 def must_fit(kind: str, name: str) -> None:
-    """Raise Invalid for a name that is not valid UTF-8, and for a name that is too long for Kafka's protocol. A broker
-    closes the connection for a longer name.
+    """Raise Invalid for a name that is not valid UTF-8, and for a name that is too long for Kafka's protocol, because a
+    broker would close the connection.
     """
     try:
         size = len(name.encode())

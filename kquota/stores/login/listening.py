@@ -143,7 +143,9 @@ _UNVERIFIED: Final = (
     (("self-signed", "issuer"), "is not signed by an authority in the trust store", None),
     (("",), "was not accepted", None),
 )
-"""Each row has texts in OpenSSL's reason, the problem of the server's certificate, and its next step, if it has one."""
+"""Each row has texts to find in OpenSSL's reason, then the problem of the server's certificate, then the next step or
+None.
+"""
 
 
 def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:
@@ -155,8 +157,8 @@ def _unverified(error: ssl.SSLCertVerificationError) -> tuple[str, str | None]:
 def speaks_tls(servers: Sequence[tuple[str, int]]) -> bool:
     """Return True if one of the first two servers answers a TLS handshake. A client without TLS cannot use that server.
 
-    For each server, waits about 4 seconds at most for the connection, and again for the handshake. Sends no data after
-    the handshake.
+    Waits about 4 seconds at most for a connection to each IP address of a server, and again for the handshake. Sends no
+    data after the handshake.
     """
     return any(_answers(host, port) for host, port in servers[:_PROBED])
 

@@ -143,9 +143,9 @@ def security(
 
     If the file has no `sasl.jaas.config`, `KAFKA_OPTS` in `environment` can name a JAAS file. Raises Invalid for an
     unreadable file, for an unusable or missing property, and for GSSAPI without the package `gssapi`. Messages name the
-    file and the property. They can contain the path of a store or of the JAAS file, and the address of a token
-    endpoint. Otherwise they contain only values that kquota knows, for example `SASL_SSL`, because any other value may
-    be a secret in the wrong line.
+    file and the property, or `KAFKA_OPTS` and the JAAS file. They can contain the path of a store, and the address of a
+    token endpoint. Otherwise they contain only values that kquota knows, for example `SASL_SSL`, because any other
+    value may be a secret in the wrong line.
     """
     where = f"{option}: {path}"
     # Trim values like Java's String.trim, because Kafka trims all of its settings, including passwords.

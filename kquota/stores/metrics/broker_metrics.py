@@ -88,7 +88,8 @@ class BrokerMetrics:
 def metrics_of(samples: Iterable[Sample], where: str) -> BrokerMetrics:
     """Return the metrics of one broker. `where` is the name of a broker that does not report its id.
 
-    Samples of other metrics are ignored. If a percentile has several samples, the highest value counts.
+    Ignores samples of other metrics, and values that are NaN or too large. If a percentile has several samples, the
+    highest value counts.
     """
     broker, queue, produce = where, None, None
     used: dict[PackedBucket, float] = {}
