@@ -21,7 +21,7 @@ MOST_READINGS: Final = 200
 MOST_CHANGES: Final = 100
 """The maximum number of throttle changes that a run keeps."""
 MOST_NAMED_RATES: Final = 1_000
-"""The maximum number of rates that these changes name in total, unless the first and the newest change name more."""
+"""The maximum number of rates that the kept changes name in total, unless the first and the newest change name more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ class Course:
     def changed(self, change: RateChange) -> Course:
         """Return the course with one more change of the throttle. A change that keeps the rate is not added.
 
-        At most `MOST_CHANGES` changes are kept: always the first change, and the newest `MOST_CHANGES // 2` changes. If
-        they name more than `MOST_NAMED_RATES` rates, the oldest changes after the first one are dropped.
+        At most `MOST_CHANGES` changes are kept, including the first one and the newest `MOST_CHANGES // 2`. If the kept
+        changes name more than `MOST_NAMED_RATES` rates, the oldest ones after the first one are also dropped.
         """
         if change.before == change.rate:
             return self
@@ -135,7 +135,7 @@ EMPTY: Final = Course()
 
 def thinned(moments: Sequence[_Moment], most: int = MOST_READINGS) -> tuple[_Moment, ...]:
     """Return at most `most` of these readings or changes, spread over the whole time, with the first and the last one.
-    `moments` are sorted by time.
+    `moments` are in the order in which they were added.
     """
     if len(moments) <= most // 2:
         return tuple(moments)
@@ -154,9 +154,9 @@ def throughput(readings: Sequence[CourseReading]) -> dict[datetime, float]:
     """Return the bytes per second that arrived since the previous reading with known bytes, by the time of each
     reading.
 
-    Readings without known bytes, and the first one with known bytes, have no throughput. Neither has a reading whose
-    time is not later than that of the previous one. Log truncation can make a copy smaller, so a negative difference
-    counts as 0.
+    A reading has no throughput if its bytes are unknown, if no earlier reading has known bytes, or if its time is not
+    later than that of the previous reading with known bytes. Log truncation can make a copy smaller, so a negative
+    difference counts as 0.
     """
     known = [(one.at, one.copied) for one in readings if one.copied is not None]
     return {

@@ -81,7 +81,7 @@ def carry_out(
     kquota cannot confirm a write or a submission, and Incomplete for another error after which the run stays open.
     Once the first wave is submitted, the run also stays open if the record or `between` raises an error. Raises Refused
     if another kquota has begun or stopped undoing the run, or if the record of the run can no longer be read. Raises
-    Busy if another process has taken over the lock.
+    Busy if another process has taken over the lock. Also raises the other errors of the ports.
     """
     run, ports, dirs = prepared.run, prepared.ports, prepared.ports.dirs
     if run is None:

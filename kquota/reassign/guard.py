@@ -47,7 +47,7 @@ def check_brokers(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
 
 def _undo_without(broker: BrokerId, run: Run, found: Snapshot) -> tuple[object, ...]:
     """Return the end of the message: the reason why `run` cannot be undone without the dead broker. If the operator can
-    cancel the running moves instead, the text also names this command.
+    cancel the running moves instead, the text also names the command for the cancellation.
     """
     why = ", because the run cannot be undone without this broker"
     if names := [name for name in run.goal.targets if _leaderless_without(broker, name, found)]:
@@ -66,7 +66,8 @@ def foreign_moves(moving: Sequence[Move], found: Snapshot, known: Run | None) ->
     """Return the running moves of the cluster whose target is in neither the plan nor the rollback plan of `known`, the
     open run of this plan.
 
-    If this run has nothing left to submit, the result is empty, because other moves then do not matter.
+    If `known` is None, return all running moves. If `known` has nothing left to submit, the result is empty, because
+    other moves then do not matter.
     """
     if known is not None and all(move.submitted for move in moving):
         return ()

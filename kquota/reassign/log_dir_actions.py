@@ -77,8 +77,8 @@ def start(
 
     A second call changes nothing, because replicas that are in their log dir, or moving to it, are not requested again.
     The wait includes replicas that do not exist yet, but ends if only replicas of brokers that do not answer are left.
-    `before` is the reading of `check`. Replicas that were already moving in this reading do not count as begun. Raises
-    the errors of `dirs`: Refused and Busy.
+    `before` is the reading of `check`, or None to use the first reading of this call. Replicas that were already moving
+    to their wanted log dir in this reading do not count as begun. Raises the errors of `dirs`: Refused and Busy.
     """
     return _ask(dirs, clock, wanted.keys(), partial(log_dirs.unasked, wanted), timeout, before, late="has not begun")
 

@@ -169,6 +169,7 @@ def statuses(
     are from the same snapshot.
 
     While a partition is moving, its replica may not exist yet, so every state except COMPLETED counts as in progress.
+    Otherwise, only ACTIVE does, and SILENT if the partition has a replica on the broker.
     """
     found = []
     for partition, broker in sorted(wanted, key=_in_order):

@@ -125,9 +125,9 @@ def carried(
     results.
 
     `sizes` has the bytes of each partition's leader, and `writes` the bytes per second that producers write to it. A
-    partition that is missing from `sizes` counts as 0 bytes. A partition that is missing from `writes` has an unknown
-    rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that running
-    copies still need. A copy without a known value in `left` counts with the size of its leader.
+    partition that is missing from `sizes` counts as 0 bytes. A partition without a known value in `writes` has an
+    unknown rate. A partition without a leader is left out, because it cannot be copied. `left` has the bytes that
+    running copies still need. A copy without a known value in `left` counts with the size of its leader.
     """
     keep_up: defaultdict[int, list[float | None]] = defaultdict(list)
     links: defaultdict[tuple[BrokerId, BrokerId], list[TopicPartition]] = defaultdict(list)

@@ -119,9 +119,10 @@ class MoveCluster(Protocol):
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:
         """Submit moves, also of partitions that are moving. Return the cluster's error for each move that it refused.
 
-        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost, and Conflict if nothing
-        was submitted because another move is running (ZooKeeper accepts one submission at a time). Raises Refused for a
-        cancellation over ZooKeeper, because Kafka accepts cancellations only through the Admin API.
+        The target None cancels a running move (KIP-455). Raises Unknown if the answer was lost or reports a timeout,
+        and Conflict if nothing was submitted because another move is running (ZooKeeper accepts one submission at a
+        time). Raises Refused for a cancellation over ZooKeeper, because Kafka accepts cancellations only through the
+        Admin API.
         """
 
 

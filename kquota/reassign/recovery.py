@@ -50,7 +50,7 @@ def state(run: Run, found: Snapshot) -> RunState:
 
 def not_submitted(run: Run, found: Snapshot) -> tuple[TopicPartition, ...]:
     """Return the partitions that the run still has to submit, in the order of the goal. Partitions that already have
-    their new replicas, deleted partitions and partitions of recreated topics are left out.
+    the replicas of the goal, deleted partitions and partitions of recreated topics are left out.
 
     `found` must include the topics of the run's plan.
     """

@@ -194,7 +194,10 @@ def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
 
 
 def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` after it has taken over the rates that it shares with the ended `run`."""
+    """Return the open run `other` after it has taken over the rates that it shares with the ended `run`.
+
+    A rate that is missing from `now` is not taken over.
+    """
     shared = {
         setting: passed_on(run.taken[setting], now[setting], taken)
         for setting, taken in other.held.items()

@@ -22,7 +22,7 @@ class RunningCopy:
 def running_copies(
     running: Mapping[TopicPartition, PartitionReplicas], log_dirs: Iterable[LogDir]
 ) -> dict[ReplicaId, RunningCopy]:
-    """Return the copy to each replica that a running move adds. A new replica that is already the leader is left out.
+    """Return the copy for each replica that a running move adds. A new replica that is already the leader is left out.
 
     `log_dirs` must include the offsets and the leaders. A new replica that its broker does not report has copied 0
     bytes, or an unknown number if the broker did not report all its log dirs.

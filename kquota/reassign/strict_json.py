@@ -104,9 +104,9 @@ class Value:
 
 
 def load(text: str, where: str, example: str, shorten: Shorten, root: str) -> Value:
-    """Parse a JSON document. Raises Invalid for text that is not a JSON document, for a single entry outside a list,
-    and for values that need too much memory. The message begins with `where`, then line and column if the error has a
-    position.
+    """Parse a JSON document. Raises Invalid for text that is not a JSON document, for nesting that is too deep, for a
+    number that is too long, for a single entry outside a list, and for values that need too much memory. The message
+    begins with `where`, then line and column if the error has a position.
 
     `shorten` receives every object without repeated keys, inner objects first. It returns a tuple for a valid entry,
     because a tuple needs less memory, and returns any other object unchanged. The outermost object has the key `root`,

@@ -44,7 +44,7 @@ class Turns:
         """Release the lock in this block, and take it again afterwards.
 
         Raises Busy, Unreachable or Unknown if kquota cannot take the lock within `patience` seconds. Unknown means that
-        the record did not confirm a write of the lock in time.
+        the record did not confirm a write of the lock in time. Raises any other error of `hold` at once.
 
         If the release raises one of these errors, the error is ignored. After an exception in the block, the lock stays
         released.

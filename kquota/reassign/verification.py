@@ -95,10 +95,10 @@ def verify(
     """Read the state of the plan, and restore values of its run: the list entries of partitions that are not moving,
     and the rates when no partition of the run is moving between brokers or log dirs.
 
-    A partition that is not moving counts even if it does not have the replicas of the plan. Without an open run of this
-    plan, kquota removes only list entries that must come from the moves of the plan, or from the moves that were just
-    `cancelled`. With `preserve`, nothing is written. To be certain of the state, kquota may wait and read it several
-    times. Raises the errors of the ports.
+    kquota restores the entries of a partition that is not moving even if the partition does not have the replicas of
+    the plan. Without an open run of this plan, kquota removes only list entries that must come from the moves of the
+    plan, or from the moves that were just `cancelled`. With `preserve`, nothing is written. To be certain of the state,
+    kquota may wait and read it several times. Raises the errors of the ports.
 
     If no move is running anywhere, `clear_all` also removes every throttle rate of every live broker and the lists of
     the plan's topics, as Kafka's tool does. It also removes the throttle rates of dead brokers: `fenced`, and those

@@ -1,4 +1,4 @@
-"""The moves of a plan to submit next. Full lists, the size of a znode and the operator's limits can delay moves."""
+"""The choice of the moves to submit next. Full lists, the size of a znode and the operator's limits can delay moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS, LONGEST_VALUE, BrokerId, TopicPartition
 
 _MOVE_BYTES: Final = 48
-"""Bytes of a partition in the submitted JSON, without the name of its topic and its replicas."""
+"""Bytes of a partition in the submitted JSON, without its replicas and the name of its topic."""
 _REPLICA_BYTES: Final = 11
 
 

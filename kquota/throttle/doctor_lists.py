@@ -118,7 +118,9 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
 
 
 def on_brokers(standing: Standing) -> Iterator[Finding]:
-    """Report lists that are set on a broker, as in the text of KIP-73. Brokers read them only from topic configs."""
+    """Report lists that are set on a broker, as in the text of KIP-73, or on the default of all brokers. Brokers read
+    lists only from topic configs.
+    """
     for where, keys in standing.misplaced.items():
         lists = "the list" if len(keys) == 1 else "the lists"
         yield Finding(

@@ -88,7 +88,7 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
 
 
 def differ_between_sides(standing: Standing) -> Iterator[Finding]:
-    """Report brokers with different leader and follower rates, or only one rate, unless a run holds one of them."""
+    """Report brokers with different leader and follower rates, or only one rate, unless a run holds either rate."""
     for broker in standing.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
         values = {key: standing.foreign(setting) for key, setting in settings.items()}

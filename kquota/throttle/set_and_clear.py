@@ -109,7 +109,7 @@ def adjust(ports: MovePorts, run: Run, after: Run, reason: str | None = None) ->
     listed partition that falls out of sync (KIP-542), and such a replica must catch up even while the run is paused.
     The run also records the change, with `reason`, for its report.
 
-    Raises Refused for a run without a rate, Unreachable if no rate can be read, and the errors of `enforce`.
+    Raises Unreachable if no rate can be read, and the errors of `rates_of`, `enforce` and the ports.
     """
     runs = ports.runs
     wanted, now, dead = _settable(ports.cluster, after)
@@ -123,7 +123,9 @@ def adjust(ports: MovePorts, run: Run, after: Run, reason: str | None = None) ->
 
 
 def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
-    """Return the changes that `adjust` would make. Raises the errors that `adjust` raises before its first write."""
+    """Return the changes that `adjust` would make. Raises Unreachable if no rate can be read, and the errors of
+    `rates_of` and of the cluster.
+    """
     wanted, now, dead = _settable(cluster, after)
     return HeldThrottle(run=after, changes=needed(wanted, now), dead=dead)
 

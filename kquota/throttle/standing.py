@@ -58,7 +58,7 @@ class Standing:
     """The lists that are set on topics, including the empty list ""."""
     snapshot: Snapshot
     misplaced: Mapping[BrokerOrDefault, tuple[str, ...]]
-    """The config keys of lists that are set on a broker. Brokers ignore these lists."""
+    """The config keys of lists that are set on a broker or on `DEFAULT`. Brokers ignore these lists."""
     runs: tuple[Run, ...] = ()
     """The recorded runs that were open during the reading, oldest first."""
     release: tuple[int, ...] | None = None

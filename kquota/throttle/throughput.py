@@ -51,7 +51,7 @@ class MeasuredFlow:
     lag: Mapping[BrokerId, int | None]
     """SumReplicaLag of each broker: the total lag of its own follower replicas, in partitions with a listed replica."""
     bytes_in: Mapping[TopicPartition, float | None]
-    """PartitionBytesInRate of each partition: its write rate."""
+    """PartitionBytesInRate of each partition with a listed replica: its write rate. Unknown without a leader."""
     lags: Mapping[TopicPartition, int | None]
     """The total lag of the followers of each partition with a listed replica."""
     keep_up: Mapping[BrokerId, float | None]
@@ -166,7 +166,9 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 def _rates(
     standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading
 ) -> dict[ReplicaId, float | None]:
-    """Return the growth of each replica's log in bytes per second, or None if it is unknown."""
+    """Return the growth of each replica's log in bytes per second, or None if it is unknown. Replicas that are missing
+    from one of the readings are left out.
+    """
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
         now = standing.snapshot.partitions[name]
