@@ -121,8 +121,8 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
 
 
 def disks(volumes: Iterable[Volume]) -> dict[int, int]:
-    """Return the total bytes of each broker's volumes, as in `together`, without brokers that do not report all of
-    them.
+    """Return the total bytes of each broker's volumes, as in `together`. A broker that does not report the total and
+    the usable bytes of every volume is left out.
     """
     held: defaultdict[int, list[Figures]] = defaultdict(list)
     for volume in volumes:

@@ -113,8 +113,8 @@ _WINDOW: Final = "replication.quota.window."
 def enforcement(brokers: Iterable[Mapping[str, str | None]]) -> Enforcement:
     """Return the enforcement that follows from the brokers' configs.
 
-    If brokers differ, the lowest settings of the window and the highest settings of fetches count. If a broker does not
-    report all of the settings, Kafka's defaults are used for all brokers.
+    If brokers differ, the lowest settings of the window and the highest settings of fetches count. Without brokers, or
+    if a broker does not report all of the settings, Kafka's defaults are used for all brokers.
     """
     found = list(brokers)
     throttled = any(settings.get(key) is not None for settings in found for key in REPLICATION_RATES)

@@ -82,7 +82,9 @@ def _flow(
 
 
 def needed_seconds(amount: float, rate: float) -> float:
-    """Return the seconds that an amount needs at a rate per second. They are infinite at the rate 0."""
+    """Return the seconds that an amount needs at a rate per second. They are 0 for the amount 0. Otherwise, they are
+    infinite at the rate 0.
+    """
     if not amount:
         return 0.0
     return amount / rate if rate else math.inf

@@ -68,8 +68,9 @@ def probe(
 
     Raises Refused for a load beyond the bounds of a probe (the same bounds as in `kquota quota probe`) and for a dead
     broker. Also raises Refused for a quota that is not a valid rate, and if brokers reject a request. Raises Invalid
-    for invalid arguments and for an unsupported login. Raises Unknown if a broker does not show the topic in time, and
-    Incomplete if a topic could not be removed. Raises Unreachable if the cluster does not answer.
+    for invalid arguments and for an unsupported login. Raises Unknown if the creation of the topic is not confirmed, or
+    if a broker does not show the topic in time. Raises Incomplete if a topic could not be removed, and Unreachable if
+    the cluster does not answer.
 
         with kquota.connect("localhost:9092") as cluster:
             result = probe(cluster, Kind.PRODUCE, rate=20e6, client_id="billing")
@@ -120,8 +121,8 @@ def find_limit(
     Each operation takes `seconds` (default 3), and a deletion twice as long. At most `most_partitions` partitions (10
     to 10,000) exist at the same time. The quota for each tenant is the quota for all clients x `overcommit` /
     `tenants`. `on_step` receives each step. The other arguments are those of `probe`, and the topics are removed in the
-    same way. Raises the errors of `probe`, Invalid if `tenants` or `overcommit` is less than 1, and Refused if the
-    client has a mutation quota.
+    same way. Raises the errors of `probe`, Invalid if `tenants` or `overcommit` is less than 1 or `overcommit` is not
+    finite, and Refused if the client has a mutation quota.
 
         with kquota.connect("localhost:9092") as cluster:
             limit = find_limit(cluster, tenants=10, overcommit=2)

@@ -174,7 +174,7 @@ class Limit:
     @property
     def suggested(self) -> float | None:
         """A `controller_mutation_rate` for all clients together: the lowest rate in `held`, less a reserve, rounded
-        down to two significant figures. None if for any size not even the lowest rung held, or if nothing was measured.
+        down to two significant figures. None if any result in `held` has no rate, or if nothing was measured.
         """
         rates = [one.rate for one in self.held]
         if not rates or None in rates:

@@ -40,9 +40,10 @@ def measuring(
     Leftover topics of older probes are removed first. `removing` is called before the removal at the end if an error or
     an interrupt has ended the measurement. `left` is called with the error if this removal fails.
 
-    Raises Refused if the cluster does not allow the topic, and Invalid for a login that the client does not support.
-    Raises Unknown if a broker does not show the topic or acknowledges no write in time. Raises Incomplete if a leftover
-    topic could not be removed, and Unreachable if the cluster does not answer.
+    Raises Refused if the cluster does not allow the topic or rejects the login, and Invalid for a login that the client
+    does not support. Raises Unknown if the creation of the topic is not confirmed, or if a broker does not show the
+    topic or acknowledges no write in time. Raises Incomplete if a leftover topic could not be removed, and Unreachable
+    if the cluster does not answer.
     """
     with who.stage() as stage:
         remove_older(stage)

@@ -207,8 +207,9 @@ def copies(planned: PlannedCopies, reading: WatchReading) -> Iterator[CopyReadin
 
 
 def outgrown(found: Iterable[CopyReading]) -> dict[BrokerId, set[TopicPartition]]:
-    """Return by leader the partitions with an unfinished copy that is at least as large as the log of the leader,
-    because the leader deleted old segments. The missing bytes of this copy depend on the first offset of the leader.
+    """Return, for each leader, the partitions with a copy that lacks offsets although it is at least as large as the
+    leader's log, for example because the leader deleted old segments. The missing bytes of this copy depend on the
+    first offset of the leader.
     """
     leaders: defaultdict[BrokerId, set[TopicPartition]] = defaultdict(set)
     for copy in found:

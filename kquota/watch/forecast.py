@@ -127,7 +127,7 @@ class _Queue:
         """The number of times that `started` has examined a waiting partition."""
 
     def running(self) -> list[_Flow]:
-        """Return the copies of the submitted partitions, and count them against the limits."""
+        """Return the copies of the submitted partitions, and count these partitions against the limits."""
         return [flow for those in _by_partition(self._submitted) for flow in self._started(self._partition(those), 0.0)]
 
     def started(self, now: float) -> list[_Flow]:

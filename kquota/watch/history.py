@@ -107,7 +107,7 @@ class WatchHistory:
     not_begun: Mapping[TopicPartition, float] = field(default_factory=dict)
     """The time of the first reading that showed the move of a partition as not begun by the controller."""
     flowing: Flowing
-    """The links of the running copies. Between two waves, the links of the last wave."""
+    """The links of the running copies. Between two waves, the links of the earlier wave."""
 
     @property
     def now(self) -> WatchSample:

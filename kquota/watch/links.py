@@ -182,7 +182,7 @@ def link_rates(
     link: WatchedLink, rates: Mapping[BrokerId, BrokerRates], *, sending: bool = True, receiving: bool = True
 ) -> BrokerRates:
     """Return the rates that limit the link. A rate is None if it is unset or unknown. The leader's rate is also None if
-    `sending` is false, and the follower's rate if `receiving` is false.
+    `sending` is false or the link has no leader, and the follower's rate is also None if `receiving` is false.
     """
     unset = BrokerRates()
     leader = rates.get(link.leader, unset).leader if sending and link.leader is not None else None

@@ -44,9 +44,9 @@ from kquota.watch.topics import WatchedTargets, by_topic
 from kquota.watch.view import WatchedMoveView, WatchView, seen
 
 _WIDE_SECONDS: Final = 30.0
-"""The seconds between wide readings, which cover every topic and read the throttled replica lists again. The other
-readings cover only the watched topics and those with replicas out of sync. They read only the lists of topics whose set
-of moving partitions has changed.
+"""The seconds between wide readings, which read the throttled replica lists again. The other readings read only the
+lists of topics whose set of moving partitions has changed. A wide reading in `look` covers every topic. Any other
+reading covers only the watched topics, and topics that recently had out-of-sync replicas.
 """
 
 
@@ -119,8 +119,8 @@ class MoveWatch:
             raise Refused(f"run {run}: no open run of a move has this id. See the open runs with ", NextStep.SHOW_MOVES)
 
     def look(self) -> Observed:
-        """Read the cluster. If all moves have ended, wait `stale_seconds` and read the cluster again, because a broker
-        may show old replicas.
+        """Read the cluster. If there are moves and all of them have ended, wait `stale_seconds` and read the cluster
+        again, because a broker may show old replicas.
 
         Raises Unreachable and Refused as the ports do.
         """

@@ -153,7 +153,7 @@ class WatchedMove:
     """The expected time left at the start of the watch, or None if it is unknown. Negative if the run was late then."""
     open: bool = False
     throttled: bool = False
-    """True if the run is open and has settings to restore."""
+    """True if the run has settings to restore. It has no meaning if `open` is False."""
     paused: bool = False
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     """The log dirs that the plan names."""

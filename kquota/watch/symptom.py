@@ -43,7 +43,7 @@ class Undo(enum.Enum):
 
     WHOLE = "whole"
     RUNNING = "running"
-    """Only the moves that are still running, because other moves would copy replicas back to the dead broker."""
+    """Only the moves that are still running, because undoing an ended move would copy a replica to a dead broker."""
     NONE = "none"
     """Nothing, because Kafka cannot cancel a running move over ZooKeeper."""
 
@@ -114,7 +114,8 @@ class LastPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleLeft:
-    """A move that has ended, but whose throttle is still set. `run` is the id of its open run, which can restore it.
+    """A move that has ended, but whose throttle is still set. `run` is the id of its open run, which can restore the
+    throttle.
 
     If `run` is None, the move has no open run, and partitions of the move are still in throttled replica lists.
     """

@@ -38,8 +38,8 @@ class ThrottledReplicas:
     ) -> None:
         """Replace the requested lists. With `complete`, remove all other lists.
 
-        A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value, unless its
-        topic was deleted.
+        A requested list that is missing from `lists` is unknown, not unset, so it keeps its previous value. With
+        `complete`, it is removed if its topic was deleted.
         """
         before = self._lists
         self._lists = {} if complete else dict(before)

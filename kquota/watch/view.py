@@ -48,7 +48,7 @@ class DestinationView:
     throttled replica list.
     """
     throttled: bool | None
-    """True if the follower rate limits unfinished copies. None if unfinished copies are in the follower's throttled
+    """True if the follower rate limits unfinished copies. None if unfinished copies are in the followers' throttled
     replica list, but the rate is unknown.
     """
     seconds_left: float | None
