@@ -32,7 +32,7 @@ class _Command:
     agreed: bool
     """True after a confirmation, and if an option such as `--yes` replaces the confirmation."""
     clusters: list[str] = field(default_factory=list)
-    """The clusters that kquota has printed."""
+    """The clusters that `names` has printed, or left out because of `--quiet`."""
 
 
 _running: Final[list[_Command]] = []
@@ -66,8 +66,8 @@ def must_be_possible(at: Where) -> None:
 
 
 def names(at: Where, cluster_id: str | None) -> None:
-    """Print the cluster of a connection on stderr, if the command writes to the cluster and has not printed it yet. Ask
-    for confirmation if config.toml requires one, unless the operator already agreed or the command itself asks.
+    """If the command writes to the cluster of a connection, print the cluster once on stderr (not with `--quiet`).
+    Ask for confirmation if config.toml requires one, unless the operator already agreed or the command itself asks.
 
     `cluster_id` is None if ZooKeeper does not store the id. Raises Refused if the operator does not confirm.
     """

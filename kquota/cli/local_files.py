@@ -50,10 +50,9 @@ def usage_snapshot(
 
 
 def usage(directories: Iterable[Path]) -> Listing:
-    """Return the usage snapshots in folders.
+    """Return the batches in folders, and the usage snapshots that are not compacted yet.
 
-    Raises Invalid for a folder that does not exist and for a file that is not a snapshot. The message begins with
-    `--usage`.
+    Raises the errors of `usage_files.found`. The message begins with `--usage`.
     """
     with _of_option("--usage"):
         return usage_files.found(directories)

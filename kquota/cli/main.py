@@ -46,7 +46,7 @@ Examples:
 
 
 class _Root(Group):
-    """The root group. It lists every command, but only the command that runs is registered."""
+    """The root group. It lists every visible command, but only the command that runs is registered."""
 
     def summaries(self, _: Any) -> list[tuple[str, str]]:
         return list(SUMMARIES.items())
@@ -64,7 +64,8 @@ app = typer.Typer(
 
 
 COMMANDS: Final = (*SUMMARIES, "complete")
-"""Every command and group. Only the given command is imported, because the import of all commands is noticeably slow.
+"""Every command and group. If the given command is one of them, only this command is imported, because the import of
+all commands is noticeably slow.
 """
 
 
@@ -147,7 +148,7 @@ def _code() -> int:
         except TimedOut as over:
             return report(over)
         except SystemExit as ended:
-            # typer exits with 1 if the reader of a help closed the pipe.
+            # typer exits with 1 if the reader of the help closed the pipe (`| head`).
             if not isinstance(ended.__context__, BrokenPipeError):
                 raise
             drop_stdout()
@@ -165,7 +166,7 @@ def _code() -> int:
 def _explained(error: Exception) -> int | None:
     """Report an expected error and return the exit code, or return None if Python must print the traceback."""
     match error:
-        case BrokenPipeError():  # the reader of the version closed the pipe (`| head`)
+        case BrokenPipeError():  # the reader of `--version` closed the pipe (`| head`)
             drop_stdout()
             return DONE
         case typer.TyperException():

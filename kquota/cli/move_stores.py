@@ -88,8 +88,8 @@ class _MoveStores:
         return None if self.wire is None else WireLogDirs(self.wire)
 
     def fenced(self) -> frozenset[BrokerId] | KquotaError:
-        """Return the dead brokers that the cluster still lists: none before Kafka 4.0, and over ZooKeeper. If the
-        brokers do not report them, return the reason.
+        """Return the dead brokers that the cluster still lists, or the reason why they are unknown. The set is empty
+        before Kafka 4.0, and over ZooKeeper.
         """
         from kquota.stores.admin import broker_metadata
 
@@ -104,7 +104,8 @@ def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) 
     """Open the stores. The journals are in `state_dir`, or in the user's XDG state folder if `state_dir` is None.
 
     `holding` is None for a command that only reads. Otherwise the command locks the cluster until the block ends,
-    unless `holding.later` is true. Raises Busy if another kquota holds the lock.
+    unless `holding.later` is true. Raises Busy if another kquota holds the lock. Also raises the errors of `world.wire`
+    and `choose.over_brokers`, or over ZooKeeper those of `world.znodes` and `choose.over_zookeeper`.
     """
     root = state_dir if state_dir is not None else folders.state(os.environ)
     with ExitStack() as stack:
@@ -203,8 +204,8 @@ def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold
 def moves(at: world.Where, state_dir: Path | None) -> Iterator[tuple[MoveCluster, RecordedRuns]]:
     """Open the partitions and throttles of a cluster, and the record of its runs, without the lock.
 
-    `state_dir` is the folder of the journals, or None for the user's XDG state folder. Raises Unreachable if the
-    cluster does not answer.
+    `state_dir` is the folder of the journals, or None for the user's XDG state folder. Raises the errors of
+    `_move_stores` except Busy.
     """
     with _move_stores(at, state_dir, None) as stores:
         yield stores.cluster, stores.runs
@@ -216,8 +217,8 @@ def running(
 ) -> Iterator[tuple[Mapping[TopicPartition, PartitionReplicas], Callable[[], Sequence[Run]]]]:
     """Yield the running moves by partition, and a function that reads the open runs, oldest first.
 
-    Through the controllers, the function sees only the journals of this host. Raises Unreachable if the cluster does
-    not answer.
+    Through the controllers, the function sees only the journals of this host. Raises the errors of
+    `world.controllers`, `moves` or `world.wire`, depending on the address that is given.
     """
     root = folders.state(os.environ)
     with ExitStack() as stack:
@@ -269,7 +270,8 @@ class Stage(MovePorts):
 def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
     """Open all stores that a move needs. `state_dir` and `holding` are as for `_move_stores`.
 
-    Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
+    Raises Busy if another kquota holds the lock, Unreachable if the cluster does not answer, and the other errors of
+    `_move_stores`.
     """
     from kquota.stores.state.past_moves import PastMovesFile
 
@@ -296,7 +298,8 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
     """Open the stores that commands for replication throttles need. `state_dir` and `holding` are as for
     `_move_stores`.
 
-    Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer.
+    Raises Busy if another kquota holds the lock, Unreachable if the cluster does not answer, and the other errors of
+    `_move_stores`.
     """
     from kquota.stores.state.doctor_memory import SightingsFile
     from kquota.throttle.port import Ports
@@ -320,8 +323,8 @@ def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = N
 def watching(at: world.Where, state_dir: Path | None) -> Iterator[tuple[WatchPorts, RecordedRuns]]:
     """Open the record of runs and the stores that a watch of moves needs.
 
-    A watch writes nothing, so it takes no lock. `state_dir` is as for `_move_stores`. Raises Unreachable if the cluster
-    does not answer.
+    A watch writes nothing, so it takes no lock. `state_dir` is as for `_move_stores`. Raises the errors of
+    `_move_stores` except Busy.
     """
     from kquota.watch.observation import WatchPorts
 

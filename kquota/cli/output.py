@@ -158,7 +158,9 @@ def _needed(answer: Answer) -> int:
 
 
 def _shown(answer: Answer, output: Output) -> int:
-    """Print an answer. Raises OSError if it cannot be printed, but only if the command continues."""
+    """Print an answer. Raises OSError if it cannot be printed. For the last answer, a closed pipe and the errors in
+    `NOT_WRITTEN` are not raised.
+    """
     for line in answer.notes if output.for_people else (*answer.notes, *answer.data_notes):
         say(line)
     try:

@@ -20,8 +20,8 @@ _LEAST: Final = 1_000
 
 
 def throttle(text: str, option: str) -> ByteRate:
-    """Parse a rate into bytes per second, and warn if it is probably too low. Raises Invalid with a message that begins
-    with `option`.
+    """Parse a rate into bytes per second, and warn if it is probably too low. Raises Invalid for an invalid rate, with
+    a message that begins with `option`.
     """
     rate = byte_rate(text, option)
     warn_if_low(f"{option} {text}", text, rate, "throttle")

@@ -74,8 +74,9 @@ def run(options: LogDirsOptions) -> Answer:
     that can be deleted.
 
     Raises Invalid unless exactly one action is given, for an option that the action does not accept, and for an
-    unusable folder. Raises Refused for an unknown broker, and for a snapshot that exists or cannot be written. Raises
-    Unreachable if a broker does not answer. For `--compact`, also raises the errors of `compacted`.
+    unusable folder. Raises Refused for an unknown broker, if a broker answers with an error, and for a snapshot
+    that exists or cannot be written. Raises Unreachable if a broker does not answer. For `--compact`, also raises the
+    errors of `compacted`.
     """
     actions = {
         "--describe": options.describe,

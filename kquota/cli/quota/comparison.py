@@ -40,7 +40,7 @@ class QuotaCluster:
 def opened(
     connection: Connection, *, with_configs: bool, unreadable: Callable[[str], None] | None = None
 ) -> Iterator[QuotaCluster]:
-    """Open a connection to the cluster. Raises Unreachable if the cluster does not answer.
+    """Open a connection to the cluster. Raises the errors of `world.where`, `world.quotas` and `world.configs`.
 
     `unreadable` receives a message for each quota that cannot be read. By default, kquota prints the message on stderr.
     """
@@ -121,7 +121,9 @@ def _warnings_of_quotas(port: Principals, found: Difference) -> Iterator[str]:
 
 
 def every_throttle(configs: Configs) -> Throttles:
-    """Return all throttles that are set. Raises Unreachable if a live broker does not report its throttles."""
+    """Return all throttles that are set. Raises Unreachable if a live broker does not answer, and the errors of
+    `actions.describe_all`.
+    """
     found: dict[Resource, Mapping[str, str]] = {}
     for kind in THROTTLE_KEYS:
         described, lost = actions.describe_all(configs, kind)

@@ -213,7 +213,7 @@ class ReassignOptions(WritingOptions):
 def is_milliseconds(timeout: str) -> bool:
     """Return True if this value of `--timeout` is a bare number of milliseconds, as in Kafka's tool.
 
-    Raises Invalid for a value without a unit that is not a whole number.
+    Raises Invalid for a value without a unit that is not a whole number or has more than `_LONGEST` digits.
     """
     if timeout.isascii() and timeout.isdigit() and len(timeout) <= _LONGEST:
         return True

@@ -268,7 +268,8 @@ def _of_others(found: Verification) -> Iterator[str]:
 def resumable(moving: Path | None = None) -> Iterator[None]:
     """After Ctrl-C, SIGTERM or SIGHUP, print how to continue or undo the moves. Then raise KeyboardInterrupt again.
 
-    `moving` is the file of a plan whose moves are submitted, so that the message also names the command that ends them.
+    `moving` is the file of a plan whose moves are submitted. The message then also names the command that ends their
+    run.
     """
     try:
         yield

@@ -41,7 +41,7 @@ def flowing(ports: Ports, standing: Standing, seconds: float) -> MeasuredFlow | 
 
 def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str]:
     """Yield a warning for each of these problems: brokers with unknown throttle rates (except for brokers in
-    `cleared`), dead brokers that are unknown, and topics with unknown throttled replica lists. Unknown does not mean
+    `cleared`), an unknown set of dead brokers, and topics with unknown throttled replica lists. Unknown does not mean
     unset.
     """
     if brokers := [broker for broker in standing.unread if broker not in cleared]:
@@ -65,7 +65,7 @@ def unread(standing: Standing, cleared: Sequence[BrokerId] = ()) -> Iterator[str
 
 
 def unlisted(why: KquotaError) -> str:
-    """Return the sentence about dead brokers that are unknown, with the reason and the next step."""
+    """Return the text of a warning that the dead brokers are unknown, with the reason and the next step."""
     return (
         f"it is unknown whether dead brokers without replicas have throttle rates: {without_retry(why)}. "
         "Run the same command again"

@@ -153,8 +153,9 @@ def run(options: TopOptions) -> Generator[TopClients]:
     yield nothing. With `--snapshot`, also write each reading to a file.
 
     Raises Invalid for an invalid `--interval`, and if the source of the metrics is missing, ambiguous or invalid.
-    Raises Unreachable if the cluster does not answer, or no exporter or Prometheus server does. Raises Refused if a
-    snapshot cannot be written. After a first valid reading on a terminal, Invalid and Unreachable are only warnings.
+    Raises Unreachable if the cluster or the Prometheus server does not answer, or if no exporter answers. Raises
+    Refused if a snapshot cannot be written, or if `--metrics` is given and its parser is not installed. After a first
+    valid reading on a terminal, Invalid and Unreachable are only warnings.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)

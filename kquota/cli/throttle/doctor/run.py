@@ -27,10 +27,10 @@ def run(options: DoctorOptions) -> Examination:
 
     Raises Invalid for an option that needs `--fix` if `--fix` is not given, for an invalid time, and if a confirmation
     is necessary but there is no terminal. Raises Refused if a journal cannot be read, or if doctor cannot record or
-    read what it saw first although `--fix` or `--older-than` needs this. Raises Unreachable if the cluster does not
-    answer. Before it removes leftovers, also raises Refused if kquota cannot read all runs or the operator does not
-    confirm, Conflict if a throttle changed before the confirmation, and Busy if another kquota holds the lock. The exit
-    code is as for `examination`.
+    read when it first saw each leftover although `--fix` or `--older-than` needs this. Raises Unreachable if the
+    cluster does not answer. Before it removes leftovers, also raises Refused if kquota cannot read all runs or the
+    operator does not confirm, Conflict if a throttle changed before the confirmation, and Busy if another kquota holds
+    the lock. The exit code is as for `examination`.
     """
     for option, given in (
         ("--older-than", options.older_than is not None),
