@@ -34,9 +34,9 @@ def describe(at: world.Where, kind: ResourceKind, name: str | Default | None, ev
     `everything` adds static and default configs. If `name` is None and some brokers do not answer, the answer has their
     errors, exit code 1, and the configs of the other brokers. A note names the brokers that are not alive.
 
-    Raises Refused for a kind of resource that the brokers are too old for, and for a broker whose configs the
-    controllers cannot show. With `everything`, also raises Refused for a missing topic and a dead broker. Raises
-    Unreachable if the cluster does not answer.
+    Raises Refused if the cluster refuses the request, for a kind of resource that the brokers are too old for, and for
+    a broker whose configs the controllers cannot show. With `everything`, also raises Refused for a missing topic and a
+    dead broker. Raises Unreachable if the cluster does not answer.
     """
     resource = None if name is None else Resource(kind=kind, name=name)
     found: Mapping[Resource, Sequence[Entry]]
@@ -121,8 +121,9 @@ def alter(
 
     Raises Invalid for an empty throttled replica list and for a config that this resource or connection does not
     accept. Raises Refused for a missing topic, an unknown logger, and a dead broker that this connection cannot change.
-    Also raises Refused for a kind of resource that the brokers are too old for, and for a value that they ignore.
-    Raises Unreachable if the cluster does not answer, and Unseen if the change does not become visible in time.
+    Also raises Refused for a kind of resource that the brokers are too old for, for a value that they ignore, and for a
+    change that the cluster refuses. Raises Unreachable if the cluster does not answer, and Unseen if the change does
+    not become visible in time.
     """
     change = ConfigChange(
         resource=resource,

@@ -115,9 +115,9 @@ def _lines(
 def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
     """Elect the leaders, and yield the results. A dry run only yields the planned elections.
 
-    Raises Invalid for a missing option and for options that cannot be combined, with Kafka's message if Kafka has one.
-    Raises Refused for a partition that does not exist, and Unreachable if the brokers do not answer. After an error
-    during the elections, yields the results so far, and then raises the error.
+    Raises Invalid for an option or a file that is missing or not valid, and for options that cannot be combined, with
+    Kafka's message if Kafka has one. Raises Refused for a partition that does not exist, and Unreachable if the brokers
+    do not answer. After an error during the elections, yields the results so far, and then raises the error.
     """
     kind, rules = _kind(options), _rules(options)
     wanted = _wanted(options)

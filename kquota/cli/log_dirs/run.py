@@ -141,9 +141,9 @@ def compacted(directory: Path, engine: Engine) -> Lines:
     """Compact the new snapshots in `directory` with Spark, and return the paths of all snapshots that can be deleted.
 
     A snapshot that is older than the compacted ones is left out with a warning. Raises Invalid for a folder that does
-    not exist or contains no snapshot, and for a damaged snapshot. Raises Refused if Spark is missing or fails, or if
-    the folder cannot be written. Raises Incomplete if a power failure could still remove the compacted snapshots, and
-    Busy if another kquota is compacting the folder.
+    not exist or contains no snapshot, for a damaged snapshot, and for two new snapshots with the same key. Raises
+    Refused if Spark is missing or fails, or if the folder cannot be written. Raises Incomplete if a power failure could
+    still remove the compacted snapshots, and Busy if another kquota is compacting the folder.
     """
     if not directory.is_dir():
         raise Invalid(f"--compact {directory}: not an existing folder. Give the folder of the snapshots")

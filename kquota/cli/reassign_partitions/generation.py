@@ -57,9 +57,8 @@ class PlanProposed(Answer):
 def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     """Read the replicas of the topics, and propose a plan. Nothing is written.
 
-    Raises Invalid for an invalid file or broker list, and Refused for an unknown topic or a dead broker. Raises
-    Unreachable if the cluster does not answer. If only the log dirs cannot be read from the brokers, kquota prints a
-    note.
+    Raises Invalid for an invalid file or broker list, and Refused for an unknown topic or a dead broker. Also raises
+    the errors of `move_stores.moves`. If only the log dirs cannot be read from the brokers, kquota prints a note.
     """
     brokers = broker_list(options.broker_list or "")
     # The `run` module has already refused `--generate` without a file.

@@ -45,7 +45,7 @@ class MovesShown(Answer):
 def run(at: world.Where, _: ReassignOptions) -> MovesShown:
     """Return the running moves, with notes about their runs. If the record cannot be read, the answer has a warning.
 
-    Raises Unreachable if the cluster does not answer.
+    Raises the errors of `move_stores.running`.
     """
     notes = []
     open_runs: Sequence[Run] = ()

@@ -34,7 +34,8 @@ def run(
     readings of `watch`. The exit code is as for `verified`.
 
     Raises Invalid for an invalid plan, and for `--preserve-throttles` together with `--clear-all`. Raises Busy if the
-    check needs the lock and another kquota holds the lock. Raises Unreachable if the cluster does not answer.
+    check needs the lock and another kquota holds the lock. Also raises the other errors of `move_stores.staged`, and
+    those of `verify`.
     """
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")

@@ -50,9 +50,9 @@ def share(options: ShareOptions) -> RecordShared:
     """Create the topic, or check an existing topic, and record the open runs of this host in the topic. On a cluster
     with ZooKeeper, also write the znode that names the topic. A dry run only checks.
 
-    Raises Invalid for `--record` none, and Refused if the cluster cannot have a record. Raises Busy while another
-    command writes to the record. Raises Incomplete if kquota created the topic but cannot use the topic. Raises
-    Unreachable if the cluster does not answer.
+    Raises Invalid for `--record none`. Raises Refused if the cluster cannot have a record, or if the journals of this
+    host cannot be read or written. Raises Busy while another command writes to the record. Raises Incomplete if kquota
+    created the topic but cannot use the topic. Raises Unreachable if the cluster does not answer.
     """
     with world.record(options.connection, options.state_dir) as record:
         plan = record.plan()
@@ -133,7 +133,7 @@ class RecordStatus(Answer):
 def status(options: StatusOptions) -> RecordStatus:
     """Read the state of the record. The exit code is as for `answer`.
 
-    Raises Invalid for `--record` none, Forbidden if this user is not allowed to see the topic, and Unreachable if the
+    Raises Invalid for `--record none`, Forbidden if this user is not allowed to see the topic, and Unreachable if the
     cluster does not answer.
     """
     with world.record(options.connection, options.state_dir) as record:
@@ -198,7 +198,7 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
 
     Raises Refused if a run is open or cannot be read, if the cluster has a ZooKeeper that the options do not name, or
     if the operator does not confirm. Raises Busy while another command writes to the record. Raises Invalid for
-    `--record` none, and if kquota must ask but there is no terminal. Raises Incomplete if kquota deleted the topic, but
+    `--record none`, and if kquota must ask but there is no terminal. Raises Incomplete if kquota deleted the topic, but
     not the znode. Raises Unreachable if the cluster does not answer.
     """
     asks = not (options.yes or options.dry_run)

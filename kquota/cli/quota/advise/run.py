@@ -42,8 +42,8 @@ def run(options: AdviseOptions) -> Advised:
     Raises Invalid for options that are not valid or cannot be combined, and for `--brokers` if the current number of
     brokers is unknown. Also raises Invalid if no source of measured use is given, and if the source has no readings of
     this cluster. Raises Busy if another kquota is compacting the snapshots. Raises Unreachable if the cluster or
-    Prometheus does not answer. Raises Refused if Spark is missing, if a job fails, or if compacted snapshots cannot be
-    written.
+    Prometheus does not answer. Raises Refused if the cluster refuses a request, if Spark is missing, if a job fails, or
+    if compacted snapshots cannot be written.
     """
     keys = _keys(options)
     head_room = percentage(options.head_room, "--head-room")

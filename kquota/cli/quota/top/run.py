@@ -154,8 +154,8 @@ def run(options: TopOptions) -> Generator[TopClients]:
 
     Raises Invalid for an invalid `--interval`, and if the source of the metrics is missing, ambiguous or invalid.
     Raises Unreachable if the cluster or the Prometheus server does not answer, or if no exporter answers. Raises
-    Refused if a snapshot cannot be written, or if `--metrics` is given and its parser is not installed. After a first
-    valid reading on a terminal, Invalid and Unreachable are only warnings.
+    Refused if the cluster refuses a request, if a snapshot cannot be written, or if `--metrics` is given and its parser
+    is not installed. After a first valid reading on a terminal, Invalid and Unreachable are only warnings.
     """
     interval = interval_seconds(options.interval)
     at = world.where(options.connection)

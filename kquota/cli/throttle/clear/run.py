@@ -50,9 +50,10 @@ def run(options: ClearOptions) -> Cleared:
     cannot be read, or if kquota found no run to end but one may be hidden. Otherwise, it is 0.
 
     Raises Invalid for options that cannot be combined, and if a confirmation is necessary but there is no terminal.
-    Raises Refused if the run of `--run` is not an open throttle run, if a broker of `--gone` is alive, or if the
-    operator does not confirm. Raises Conflict if a throttle changed before the confirmation. Raises Busy if another
-    kquota holds the lock, and Unreachable if the cluster does not answer.
+    Raises Refused if the run of `--run` is not an open throttle run, if a broker of `--gone` is alive, if a journal
+    cannot be read, if the cluster refuses a request, or if the operator does not confirm. Raises Conflict if a throttle
+    changed before the confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the cluster does
+    not answer.
     """
     if options.everything and options.run is not None:
         raise Invalid("--run and --all cannot be combined. Give one of them")

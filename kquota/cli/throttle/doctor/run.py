@@ -26,11 +26,11 @@ def run(options: DoctorOptions) -> Examination:
     leftovers, or in a dry run only return them.
 
     Raises Invalid for an option that needs `--fix` if `--fix` is not given, for an invalid time, and if a confirmation
-    is necessary but there is no terminal. Raises Refused if a journal cannot be read, or if doctor cannot record or
-    read when it first saw each leftover although `--fix` or `--older-than` needs this. Raises Unreachable if the
-    cluster does not answer. Before it removes leftovers, also raises Refused if kquota cannot read all runs or the
-    operator does not confirm, Conflict if a throttle changed before the confirmation, and Busy if another kquota holds
-    the lock. The exit code is as for `examination`.
+    is necessary but there is no terminal. Raises Refused if a journal cannot be read, if the cluster refuses a request,
+    or if doctor cannot record or read when it first saw each leftover although `--fix` or `--older-than` needs this.
+    Raises Unreachable if the cluster does not answer. Before it removes leftovers, also raises Refused if kquota cannot
+    read all runs or the operator does not confirm, Conflict if a throttle changed before the confirmation, and Busy if
+    another kquota holds the lock. The exit code is as for `examination`.
     """
     for option, given in (
         ("--older-than", options.older_than is not None),
