@@ -25,13 +25,14 @@ _SHOWN: Final = 10
 
 
 PredictedLimit: TypeAlias = tuple[ProposedLimit, ThrottledTime | None]
-"""A proposed limit, and the predicted throttle time under this limit. None if kquota does not predict this time."""
+"""A proposed limit, and the predicted throttle time under this limit (None without a prediction)."""
 
 
 def _client(predicted: PredictedLimit) -> JsonObject:
     """Return the JSON of one client and key. `broker` is the broker with the highest percentile of the use, and `used`
     is this percentile. `longest_seconds` is the longest time of throttling without a break. All other seconds are
-    totals of the measured period. `throttle_seconds` and `longest_seconds` are null without a prediction.
+    totals of the measured period. `limit` is the current limit, or null if no quota applies. `throttle_seconds` and
+    `longest_seconds` are null without a prediction.
     """
     one, waits = predicted
     use = one.use
