@@ -84,7 +84,7 @@ def _check(text: str, key: str, equals: str, remote: str | None) -> None:
         raise Invalid(
             _CONF, f" {text!r}: not a valid Spark setting. Write KEY=VALUE, for example spark.sql.shuffle.partitions=64"
         )
-    # The advice in `_OURS` is about the JVM of this machine, so a server comes first.
+    # The advice in `_OURS` is about the JVM of this machine, so the check for a server comes first.
     if remote is not None and key.startswith(_FIXED_ON_A_SERVER):
         raise Invalid(_CONF, f" {key}: is fixed when a Spark Connect server starts. Set it on the server")
     if key in _OURS:

@@ -90,8 +90,8 @@ class Jvm:
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": answer[8:].decode()}
 
     def ended(self) -> tuple[str, ...] | None:
-        """Return the reason why the JVM ended, or None if it is still running after at most 2 s. Without this wait, a
-        JVM that is just ending would count as running.
+        """Return the reason why the JVM ended, or None if it is still running after 2 s. Without this wait, a JVM that
+        is just ending would count as running.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)

@@ -1,4 +1,4 @@
-"""Finds the file format of a plan before Spark starts, in the contents of local files or the names of other paths."""
+"""Finds the file format of a plan before Spark starts, from the contents of local files or the names of other paths."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def _is_parquet(path: Path) -> bool:
 
 def _is_lines(path: Path) -> bool:
     """Return True if the first line with text is a complete entry. Also return True for a gzipped file that is not
-    empty, because Kafka's tools do not read gzip.
+    empty, because Kafka's tools do not read gzip. Return False for a path that is not a regular file, such as a
+    pipe.
     """
     if not path.is_file():
         return False

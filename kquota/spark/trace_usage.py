@@ -52,8 +52,8 @@ def opened(
 
 
 def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFrame:
-    """Return the readings of each key, client and broker: one for each quota window in which the client used the quota,
-    and one for each gap between two such windows.
+    """Return the readings of each key, client and broker: one for each window of `FULL_SAMPLES_MS` in which the client
+    used the quota, and one for each gap between two such windows.
 
     `rows` are the valid requests. The use in a gap is 0, because the client is idle. A client that has neither a user
     nor a client-id has no quota, and is left out.
@@ -76,7 +76,7 @@ def readings(rows: DataFrame, cluster_id: str, keys: Collection[str]) -> DataFra
 
 
 def _factor(key: str) -> float:
-    """Return the factor that converts the sum over a quota window to the unit of the key."""
+    """Return the factor that converts the sum over a window of `FULL_SAMPLES_MS` to the unit of the key."""
     return 100 / FULL_SAMPLES_MS if QUOTA_KEYS[key].model is Model.SHARE else 1_000 / FULL_SAMPLES_MS
 
 

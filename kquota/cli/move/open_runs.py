@@ -12,7 +12,8 @@ from kquota.reassign.run import Purpose, Run, covers
 
 
 def chosen_runs(runs: Runs, run: str | None, file: Path | None, plan: Plan | None, *, one: bool) -> list[Run]:
-    """Return the open runs of moves: the one with the id `run` or of `plan`, which is in `file`, or else all.
+    """Return the open run of `plan` if a plan is given, or the one with the id `run` if an id is given, or else all
+    open runs of moves. `file` is the file of the plan.
 
     Raises Refused if no open run has this id or plan. With `one`, raises Invalid if several runs are left.
     """

@@ -45,7 +45,9 @@ class RunRecovered(Part):
     outcome: Verified | WouldExecute | None = spread()
     """The verification of the run, or the answer of a dry run. None if the run failed."""
     elections: LeadersElected | None = None
-    """The leader elections. None without `--elect-leaders`, in a dry run, and unless all replicas are back."""
+    """The leader elections. None without `--elect-leaders`, in a dry run, if the run failed, and if some replicas are
+    not back yet.
+    """
     aborting: bool = hidden()
     failure: int = hidden(default=DONE)
     """The exit code of the error for which the run failed."""
@@ -79,11 +81,11 @@ def resume(options: ResumeOptions) -> Recovered:
     """Continue the selected runs, by default all open runs, until all moves are submitted. A dry run only returns the
     changes. If one of several runs fails, the command continues the others, and reports the error in the result.
 
-    Raises Invalid for a run together with a plan, for `--gone` over ZooKeeper, and for a takeover with neither a
-    terminal nor `--yes`. Raises Refused if the selected run is not open, if a check fails, or if the operator does not
-    confirm a takeover. Raises Conflict for a run that was not shown before the confirmation. Raises Busy if another
-    kquota holds the lock, and Unreachable if the cluster does not answer. Also raises Unknown and Incomplete, as
-    `carry_out` does.
+    Raises Invalid for an invalid plan, for a run together with a plan, for `--gone` over ZooKeeper or with an invalid
+    id, and for a takeover with neither a terminal nor `--yes`. Raises Refused if the selected run is not open, if a
+    check fails, or if the operator does not confirm a takeover. Raises Conflict for a run that was not shown before the
+    confirmation. Raises Busy if another kquota holds the lock, and Unreachable if the cluster does not answer. Also
+    raises Unknown and Incomplete, as `carry_out` does.
     """
     return _recover(world.where(options.connection), options)
 
@@ -249,8 +251,9 @@ def _checked_waves(
     """Yield the prepared run, and a function that returns the reason why no further wave may start, or None.
 
     The health of the cluster is checked only for runs with limits, which are runs of `move run`. Runs that are aborting
-    and runs over ZooKeeper are not checked. If the cluster is unhealthy now, the yielded run submits no new partition.
-    With `force`, which `--gone` implies, partitions that are already unhealthy do not count.
+    and runs over ZooKeeper are not checked. If the cluster is unhealthy now, or its health is unknown, the yielded run
+    submits no new partition. With `force`, which `--gone` implies, partitions that are already unhealthy do not count,
+    and an unknown health is an error (see `ClusterHealth.must_be_good`).
     """
     if run.aborting or run.limits == UNLIMITED or at.zookeeper is not None:
         yield prepared, lambda: None

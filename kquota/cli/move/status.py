@@ -42,7 +42,8 @@ class OpenRun:
 
     @property
     def least_seconds(self) -> float | None:
-        """A lower bound on the time left, in seconds. None if no copy is running, or if the run is paused.
+        """A lower bound on the time left, in seconds. None without a `view`, if no copy is running, or if the run is
+        paused.
 
         It is also None if a running copy has no known throttle rate, or if its missing bytes are unknown.
         """

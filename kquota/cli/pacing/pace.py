@@ -205,7 +205,8 @@ class DuePace:
 
 def _copying(move: WatchedMoveView) -> Copying | None:
     """Return the copies to the destination whose copies end last. If the time left is unknown, assume that each
-    destination receives at its full throttle rate. Return None if no destination has known bytes left and a throttle.
+    destination receives at its full throttle rate. In this case, return None if no destination has both known bytes
+    left and a throttle.
     """
     if move.seconds_left and (last := move.last) is not None and last.left and last.seconds_left:
         return Copying(left=last.left, net=last.left / last.seconds_left, written=last.written)

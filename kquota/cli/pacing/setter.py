@@ -25,8 +25,7 @@ _TURN_SECONDS: Final = 15.0
 _TURN_STEP: Final = 0.3
 _REPEAT_SECONDS: Final = 30.0
 """The seconds until kquota again sets the rates of brokers that missed a change. While a broker is dead, each further
-attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each attempt is
-recorded.
+attempt waits twice as long, at most `_LONGEST_REPEAT_SECONDS`, because each attempt is recorded.
 """
 _LONGEST_REPEAT_SECONDS: Final = 480.0
 _Result = TypeVar("_Result")
@@ -64,9 +63,7 @@ class RateSetter:
     force: bool
     """If True, kquota does not check whether the copies can catch up under the new throttle."""
     missed: float | None = None
-    """The monotonic time of the last attempt that may have left brokers with a rate other than the run's, or None if
-    there was none.
-    """
+    """The monotonic time of the last attempt, if brokers may still have a rate other than the run's, otherwise None."""
     pause: float = _REPEAT_SECONDS
     """The seconds from `missed` until the next attempt."""
 

@@ -115,13 +115,13 @@ class Inputs:
     running: Mapping[TopicPartition, PartitionReplicas] | None = None
     """The running moves of a live cluster, or None if they are unknown."""
     copies: Mapping[ReplicaId, RunningCopy] = field(default_factory=dict)
-    """The copies of the running moves, which are not complete yet."""
+    """The unfinished copies of the running moves."""
     enforcement: Enforcement = AS_SHIPPED
     """The throttle settings of the live brokers, or Kafka's defaults if these settings are unknown."""
 
 
 def asked(options: EstimateOptions) -> GivenInputs:
-    """Parse the options, and print a note for each rate in a file that the command line overrides.
+    """Parse the options, and print a note for each rate on the command line that overrides one in a file.
 
     Raises Invalid for an invalid rate, time or size, and for an unusable file. Also raises Invalid for a broker that is
     listed twice in the files or on the command line, and for an option without the other option that it requires.
@@ -179,7 +179,8 @@ def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles,
     `sample` seconds, unless a history or a rate for each broker with replicas is given.
 
     Raises Invalid for `--log-dirs` together with a live cluster, for no source, and for an unusable source. Raises
-    Refused for a JSON plan that does not fit the live cluster, and Unreachable if a broker does not answer.
+    Refused for a JSON plan that does not fit the live cluster or names a topic that Kafka hides from this user.
+    Raises Unreachable if a broker does not answer.
     """
     live = is_live(asked, connection)
     if live and asked.log_dirs:

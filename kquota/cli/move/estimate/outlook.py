@@ -48,7 +48,9 @@ class Outlook:
 
     @property
     def checked(self) -> list[tuple[float, Room]]:
-        """The disks of known size, each with the bytes that are left when it is fullest."""
+        """The disks of known size, each with the bytes that are left when it is fullest. Writes count if their rate is
+        known.
+        """
         return [(room.least, room) for room in self.rooms if room.least is not None]
 
     @property

@@ -177,8 +177,8 @@ def _fetch(asked: EstimateLimits, enforcement: Enforcement, throttle: ByteRate, 
 
 
 def _others(judged: Pace | Waves) -> tuple[Pace | Waves, ...]:
-    """Estimate the same move under throttles from half to five times its throttle or, if it never finishes, the
-    throttle that it needs. Return nothing for a move without copies.
+    """Estimate the same move under throttles from half to five times its own. If the move never finishes under its own
+    throttle, the throttle that it needs counts instead. Return nothing for a move without copies.
     """
     least = (judged.least_throttle or 0) if judged.feasible is False else 0
     about = max(judged.throttle, int(least))

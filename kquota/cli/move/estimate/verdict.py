@@ -50,7 +50,9 @@ class MoveVerdict:
 
     @property
     def refused(self) -> str | None:
-        """The reason for exit code 1, or None if nothing known prevents the move and no known limit is broken."""
+        """The reason for exit code 1, or None if nothing known prevents the move between brokers and no known limit is
+        broken. Copies between log dirs can cause the same exit code (`log_dir_time.never`).
+        """
         if self.judged.feasible is False:
             return f"the move can never finish: {why_never(self.judged)}"
         return why_full(self.outlook) if self.outlook.full else self.outside

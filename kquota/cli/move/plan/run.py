@@ -163,8 +163,9 @@ def _newest(history: list[str], cluster_id: str) -> tuple[list[LogDir], str]:
 def _topics(
     every: frozenset[str], patterns: Iterable[str] | None, where: str = "of this cluster"
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the topics of all goals except a drain, and the topics of a drain. Only a pattern that starts with `_`
-    matches internal topics, just as `*` in a shell does not match dotfiles.
+    """Return the topics of all goals except a drain, and the topics of a drain. Without `patterns`, only a drain has
+    internal topics. Only a pattern that starts with `_` matches internal topics, just as `*` in a shell does not match
+    dotfiles. Raises Refused for a pattern that matches no topic.
     """
     if patterns is None:
         return every - INTERNAL, every

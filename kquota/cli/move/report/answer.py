@@ -147,7 +147,7 @@ class RunsListed(Answer):
     def text(self) -> Iterator[str]:
         if not self.runs:
             return
-        # The id begins with the start time of the run, and 80 columns have no room to show it twice.
+        # The id begins with the start time of the run, and 80 columns have no room to show this time twice.
         heads = ["run", "outcome", "bytes", "time", "error", "who"]
         rows = [
             [

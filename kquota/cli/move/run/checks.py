@@ -66,7 +66,7 @@ class ClusterHealth:
         return damage if self._error is None else f"the health of the cluster is unknown ({worded(self._error)})"
 
     def damage(self) -> str | None:
-        """Return as text the partitions that have become unhealthy, or None if there are none or the state is unknown.
+        """Return the unhealthy partitions outside the plan as text, or None if there are none or the state is unknown.
         The reading is as old as for `trouble`.
         """
         if self.clock.monotonic() - self._looked >= _EVERY_SECONDS:

@@ -247,7 +247,9 @@ def _log_dirs(stage: move_stores.Stage, plan: Plan) -> Sequence[LogDir]:
 
 def _must_keep_up(stage: move_stores.Stage, prepared: Prepared, pacing: _Pacing | None) -> Pace | None:
     """Raise Refused if a copy can never catch up under the highest throttle that the options give. Return the pace of
-    the copies, or None if it is unknown, if there is no throttle, or if `pacing` changes the throttle.
+    the copies, or None if it is unknown or `pacing` changes the throttle.
+
+    Without a throttle, or if no setting has to change, kquota checks nothing, and the result is None.
     """
     if prepared.run is None or prepared.run.rate is None or not prepared.changes:
         return None
@@ -282,8 +284,8 @@ def _ended(
     at: world.Where, options: MoveRunOptions, plan: Plan, progress: RunProgress, health: ClusterHealth | None
 ) -> Verification:
     """Wait until no partition of the plan moves, and return the last verification. Unreachable and Unknown end the wait
-    only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves. Raises
-    _TroubleError if `health` (unless it is None) reports damage.
+    only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves. A lock that
+    another command holds never ends the wait. Raises _TroubleError if `health` (unless it is None) reports damage.
     """
     with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
