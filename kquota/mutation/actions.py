@@ -181,7 +181,7 @@ def _sent(
 
 
 def _take(doing: MutationWork, batch: Sequence[Mutation], answer: BatchResult) -> bool:
-    """Record an answer, and return whether topics were rejected. These return to the head of `left`, in their order."""
+    """Record an answer, and return True if it rejected topics. They are then first in `left` again, in their order."""
     again = []
     for mutation in batch:
         doing.left.popleft()

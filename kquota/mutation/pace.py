@@ -228,8 +228,8 @@ class MutationPace:
             # because a price is too low if the bucket still had tokens before the request.
             self._price, self._prices = max(self._price, throttle / admitted), self._prices + 1
         if self._zero is None:
-            # A client that knows the rate and has a full bucket to itself is not rejected, so others may share the
-            # bucket. If this client is alone and the bucket was not full, taking turns costs little time.
+            # A client that knows the rate and has a full bucket to itself is not rejected, so other clients may share
+            # the bucket. If this client is alone and the bucket was not full, taking turns costs little time.
             self._shared = self.quota is not None
         elif zero - self._zero > HAIR:
             self._learn(zero - self._zero)
@@ -239,7 +239,7 @@ class MutationPace:
         self._zero, self._spent, self._unrejected = zero, 0, 0
 
     def _learn(self, seconds: float) -> None:
-        """Update the rate from two moments at 0 tokens, `seconds` apart, and the mutations between them."""
+        """Update the learned rate and `_shared` from the mutations between two moments at 0 tokens, `seconds` apart."""
         rate_seen = self._spent / seconds
         if self._learned and self._unrejected > self._trust and rate_seen > _NOT_FALLEN * self._learned:
             self._trust *= 2

@@ -173,7 +173,7 @@ def _between_brokers(
 def _between_log_dirs(
     log_dirs: Iterable[LogDir], logs: Mapping[TopicPartition, Mapping[BrokerId, int]]
 ) -> Iterator[tuple[BrokerId, _Pending, int]]:
-    """Yield the broker, the pending bytes and the full size of each running copy to another log dir."""
+    """Yield for each running copy to another log dir: the broker, the volume with the pending bytes, the full size."""
     for log_dir in log_dirs:
         for replica in log_dir.replicas:
             if replica.future:

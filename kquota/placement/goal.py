@@ -44,8 +44,8 @@ class Goal:
 
 
 def check(goal: Goal, cluster: ClusterLayout) -> None:
-    """Raise Refused if a broker to drain does not exist, or if a broker in `brokers` or `add` is dead or accepts no new
-    replicas.
+    """Raise Refused if a broker to drain is dead and has no replica, or if a broker in `brokers` or `add` is dead or
+    accepts no new replicas.
 
     Raise Invalid if a broker is both drained and added, if an added broker is not in `brokers`, or if no broker is left
     for replicas.

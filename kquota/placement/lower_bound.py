@@ -51,7 +51,7 @@ class Least:
 def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
     """Return the bytes that drain, replication factor and racks require.
 
-    The planner must already have applied these goals to `draft`, but not the others. `free` has the numbers of the
+    The planner must already have applied these goals to `draft`, but no other goals. `free` has the numbers of the
     partitions that the planner may change.
     """
     total = 0

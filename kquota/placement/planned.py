@@ -80,12 +80,12 @@ class BrokerChange:
 
     @property
     def disk_before(self) -> float | None:
-        """The used fraction of the disk before the move, or None if unknown."""
+        """The used fraction of the disk before the move, or None if the size of the disk is unknown or 0."""
         return None if self.disk is None else self.disk.share(0)
 
     @property
     def disk_worst(self) -> float | None:
-        """The used fraction of the disk with all copies complete and no old replica deleted, or None if unknown.
+        """The used fraction of the disk with all copies complete and no old replica deleted. None as in `disk_before`.
 
         The copies include those of running moves.
         """
@@ -93,7 +93,7 @@ class BrokerChange:
 
     @property
     def disk_after(self) -> float | None:
-        """The used fraction of the disk after the plan's old replicas are deleted, or None if unknown.
+        """The used fraction of the disk after the plan's old replicas are deleted. None as in `disk_before`.
 
         It includes the copies of running moves.
         """

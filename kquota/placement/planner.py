@@ -29,7 +29,8 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     """Plan the moves towards the goals, with few bytes to copy.
 
     A partition is not changed if no goal applies to it, if it is already moving, or if it has no leader to copy from.
-    Raises the errors of `check`, and Refused if a drain or a replication factor needs more brokers or more disk space.
+    Raises the errors of `check`, and Refused if a drain or a replication factor needs more brokers or more disk
+    space than the goal allows.
     """
     check(goal, cluster)
     draft = PlacementDraft(cluster, goal)

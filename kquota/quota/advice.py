@@ -90,7 +90,7 @@ def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wi
     """Return the proposal for each bucket, in the given order, on the entity with the same user and client-id.
 
     The limit is the `percentile` of the use times `head_room` times the spread, rounded up to two significant digits.
-    It is at least `_LEAST` and at most the highest limit of the key.
+    It is at least `_LEAST`. A limit of at least half the highest limit of the key becomes the highest limit.
     """
     users = {entity.user for entity in quotas}
     client_ids = {entity.client_id for entity in quotas}

@@ -81,7 +81,8 @@ def broker(id_: BrokerId, settings: Mapping[str, str | None]) -> BrokerCapacity:
     """Parse the quota settings of a broker from its configs, as DescribeConfigs returns them. An empty mapping means
     that the settings are unknown.
 
-    A setting that is missing is unknown, and so is a number that is not whole.
+    A setting that is missing is unknown, and so is a number that is not whole. However, a broker without
+    `process.roles` uses ZooKeeper.
     """
     return BrokerCapacity(
         id=id_,

@@ -229,7 +229,7 @@ def _part(name: Name | None) -> LevelPart:
 
 
 class Per(enum.Enum):
-    """The identity that has a bucket. The broker's quota metric for the bucket has these parts as its tags."""
+    """The identity that has a bucket. Its parts are the tags of the broker's quota metric for the bucket."""
 
     USER_AND_CLIENT = "user and client-id"
     USER = "user"

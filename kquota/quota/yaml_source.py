@@ -37,7 +37,7 @@ _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One scalar as text, with its position (counted from 1). `plain` is true if the text is written without quotes."""
+    """One scalar as text, with its position (counted from 1). `plain` is false for a quoted or block scalar."""
 
     text: str
     line: int
@@ -129,8 +129,8 @@ class Source:
             self._refuse(event, "a second document begins here, but a file can contain only one document")
 
     def documents(self, listed: str, each: Callable[[YamlNode], None]) -> Iterator[YamlNode]:
-        """Yield every document with content, in order. Raises Invalid if the file has none, for a repeated key, and for
-        a document with too many levels or values.
+        """Yield every document with content, in order. Raises Invalid if the file has none, for a key that is repeated
+        or not text, and for a document with too many levels or values.
 
         If a document is a mapping with a list under the key `listed`, `each` receives the items of the list one by one,
         before the document is yielded. The list of the document is then empty, because a whole list would take 50 times
@@ -200,9 +200,9 @@ class Source:
     def mapping(self, what: str, *, unique: bool = True) -> Iterator[Scalar]:
         """Yield the keys of a mapping. The caller must read the value of each key before the next key.
 
-        Raises Invalid for anything else, for a merge key (`<<`), and for a repeated key if `unique` is set. Without
-        `unique`, the caller must find repeated keys and call `refuse_repeated`, so that the keys of a long mapping are
-        in memory only once.
+        Raises Invalid for anything else, for a key that is not text, for a merge key (`<<`), and for a repeated key if
+        `unique` is set. Without `unique`, the caller must find repeated keys and call `refuse_repeated`, so that the
+        keys of a long mapping are in memory only once.
         """
         event = self._next()
         if not isinstance(event, yaml.MappingStartEvent):

@@ -55,7 +55,8 @@ def deploy(items: Sequence[int], quota: Admission, manner: Manner = Manner()) ->
         if one.at > LONGEST_MS:
             raise _too_long("the mutations take")
         found.append(one)
-    # The last round waits for the request quota, or as an old client. During this wait, the mutation quota recovers.
+    # After the last round, the client waits only because of the request quota, or because it is an old client. The
+    # mutation quota recovers during this wait, so the longer of the two waits counts.
     next_wait_ms = max(found[-1].wait_ms, quota.admit(1, found[-1].at) or 0) if found else 0
     if next_wait_ms > LONGEST_MS:
         raise _too_long("the next request waits")
@@ -106,7 +107,7 @@ class Flow:
     waits are in ms.
 
     The steady rates cover the time from the first attempt after two quota windows, when the first burst is used up, to
-    the last attempt. They are None if this time is shorter than one window.
+    the last attempt. They are None if there is no such attempt, or if this time is shorter than one window.
     """
 
     begin: int

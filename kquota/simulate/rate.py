@@ -65,7 +65,7 @@ class Rate:
         if not self._kept:
             self._kept.append(_Sample(now, now))
         age = self.samples * self.sample_ms
-        # Add the samples one by one, as Java does, because Python's `sum` is more exact than that since Python 3.12.
+        # Add the samples one by one, as Java does, because `sum` gives a more exact result since Python 3.12.
         total, oldest = 0.0, now
         for sample in self._kept:
             if now - sample.last >= age:

@@ -79,8 +79,8 @@ def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> Throt
     """Return how long a client waits under `limit` (per second). `pieces` has pairs in order of time: the rate per
     second that the client needs, and the seconds for which it needs this rate.
 
-    The result is close to `total_wait` of `simulate.flow` for small requests at these rates, if no piece is shorter
-    than a quota window. Delayed work is done later, as fast as the limit allows.
+    The total is close to the total wait that `simulate.flow` calculates for small requests at these rates, if no piece
+    is shorter than a quota window. Delayed work is done later, as fast as the limit allows.
 
     >>> round(throttled_time([(25e6, 60), (0, 600)], 10e6).seconds)  # `flow` waits 142 s
     143

@@ -85,7 +85,8 @@ def parse(text: str, where: str) -> dict[BrokerId, BytesIn]:
       values.
 
     Raises Invalid if the text is too long, is in another format or contains no rate. Also raises Invalid for an invalid
-    rate, and for a broker that is listed twice. The message begins with `where`, the name of the file.
+    rate, for percentiles in the wrong order, and for a broker that is listed twice. The message begins with `where`,
+    the name of the file.
     """
     if not text.strip():
         raise Invalid(f"{where}: is empty. {_CSV}")

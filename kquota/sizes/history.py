@@ -163,7 +163,7 @@ def manifest(snapshots: Collection[SnapshotKey]) -> str:
 def manifested(text: str, where: str) -> frozenset[SnapshotKey]:
     """Return the snapshots that a manifest lists.
 
-    Raises Invalid if the manifest is not valid. The message begins with `where`.
+    Raises Invalid if the manifest is not valid or has an unknown version. The message begins with `where`.
     """
     try:
         found = bounded.json_object(text)

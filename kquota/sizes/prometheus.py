@@ -39,8 +39,8 @@ def is_answer(found: object) -> bool:
 def values(answer: Mapping[str, Any], where: str) -> dict[int, list[float]]:
     """Return the values of each broker in order of time. The list is empty if all values are NaN.
 
-    If a broker has several series, they must differ in `topic`, and in no other label. The series without this label
-    is the total of the broker. If there is no total, the result is the sum of the topics.
+    If a broker has several series, they must differ in `topic`, and in no other label. The series without a topic is
+    the total of the broker. If there is no total, the result is the sum of the topics.
 
     Raises Invalid for an error of Prometheus, for an answer that is not a valid vector or matrix, and for series of a
     broker that break the rule above. Also raises Invalid for a counter, for an invalid rate, and for a series whose
@@ -86,8 +86,8 @@ def _broker(labels: Mapping[str, str], where: str) -> int:
 
 
 def _only_number(name: str) -> int | None:
-    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`. None for an IP address, and for several numbers
-    before the first dot.
+    """Return the number in `3`, `kafka-3` or `kafka-3.kafka.svc:9404`. None for an IP address, and unless there is
+    exactly one number before the first dot, with at most 10 digits.
     """
     host = re.sub(r":[0-9]+$", "", name)
     if re.fullmatch(r"[0-9.]+\.[0-9.]+|.*:.*", host):

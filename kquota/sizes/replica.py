@@ -151,7 +151,7 @@ class MovingTopic:
     copies: int
     """The number of replicas to create."""
     bytes: int
-    """The bytes of these replicas."""
+    """The total bytes of the replicas to create."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

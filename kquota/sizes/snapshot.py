@@ -60,7 +60,8 @@ def log_dirs(rows: Iterable[str | bytes], where: str) -> list[LogDir]:
     """Return the log dirs in the lines of a snapshot, sorted by broker and path.
 
     A log dir without replicas is missing, because it has no line. Every `offset_lag` is 0 and every `error` is None,
-    because a snapshot does not contain them. Raises Invalid for an invalid row. The message begins with `where`.
+    because a snapshot does not contain them. Raises Invalid for an invalid row, and for another version than `VERSION`.
+    The message begins with `where`.
     """
     volumes: dict[tuple[BrokerId, str], tuple[str | None, int | None, int | None]] = {}
     held: dict[tuple[BrokerId, str], list[Replica]] = defaultdict(list)
