@@ -124,8 +124,8 @@ def alternated(racks: Mapping[BrokerId, str | None]) -> tuple[BrokerId, ...]:
 def _followers(
     order: Sequence[BrokerId], racks: Mapping[BrokerId, str | None], leader: int, shift: int
 ) -> Iterator[BrokerId]:
-    """Yield the brokers of the followers in order, without end. A rack with a replica comes again only when every rack
-    has one, and a broker with a replica only when every broker has one.
+    """Yield the brokers of the followers in order, without end. Use a rack again only when every rack has a replica,
+    and a broker again only when every broker has one.
     """
     every_rack = set(racks.values())
     taken, taken_racks = {order[leader]}, {racks[order[leader]]}

@@ -34,7 +34,9 @@ class Result:
 
     @property
     def as_explained(self) -> bool:
-        """True if the quotas that apply explain the rates (within a tenth) and the throttle times of the client."""
+        """True if the quota, or its absence, explains the measurement on every broker: the verdict is `AS_EXPLAINED` or
+        `NOT_REACHED`.
+        """
         return self.verdict in GOOD
 
 

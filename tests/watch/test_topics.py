@@ -1,4 +1,4 @@
-"""What a watch keeps of unchanged topics is what it would calculate again."""
+"""A watch keeps of unchanged topics exactly the values that it would calculate again."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Site:
         return Sharing(wire=BrokerWire(self.topics), znodes=MemoryZnodes(self.tree), files=self.files(host), topic=NAME)
 
     def record(self, host: str) -> TopicRecord:
-        """What another command of the host uses."""
+        """The record as another command of the host opens it."""
         log = handle(BrokerWire(self.topics), NAME)
         return TopicRecord(log, NAME, "cluster", Sighting(self.files(host).folder / "lock.seen", LeaseClock()))
 

@@ -1,4 +1,4 @@
-"""Whether the holder of a lock has ended, also if `/proc` hides the processes of other users (`hidepid`)."""
+"""kquota knows whether the holder of a lock has ended, also if `/proc` hides processes of other users (`hidepid`)."""
 
 from __future__ import annotations
 
