@@ -54,8 +54,10 @@ def _end_at_once(code: object) -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    os.write(2, f"kquota: {_LINES[signal.Signals(number)]}\n".encode())
-    os._exit(128 + number)
+    try:
+        os.write(2, f"kquota: {_LINES[signal.Signals(number)]}\n".encode())
+    finally:  # also if stderr is a closed pipe
+        os._exit(128 + number)
 
 
 if __name__ == "__main__":

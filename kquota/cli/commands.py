@@ -61,15 +61,15 @@ def add(
         quiet = getattr(asked, "quiet", False)
 
         def work() -> int:
-            try:
-                code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
-            except BrokenPipeError:  # the reader closed the pipe (`| head`) before the command had done its work
-                drop_stdout()
-                return FAILED
+            code: int = output.show(run(asked), getattr(asked, "output", Output.text), quiet=quiet)
             return code
 
-        with confirmation.during(asked), quieten(quiet):
-            return carried_out(asked, work, quiet=quiet)
+        try:
+            with confirmation.during(asked), quieten(quiet):
+                return carried_out(asked, work, quiet=quiet)
+        except BrokenPipeError:  # the reader of stdout closed the pipe (`| head`) before the command had done its work
+            drop_stdout()
+            return FAILED
 
     called.__doc__ = options.__doc__
     called.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]  # typer reads it

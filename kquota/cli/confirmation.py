@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import is_quiet, say
+from kquota.cli.contract import is_quiet, say, to_stderr
 from kquota.cli.formats import printable
 from kquota.cli.options import WritingOptions
 from kquota.errors import Conflict, Invalid, Refused
@@ -109,7 +109,7 @@ def must_agree(question: str) -> None:
     """
     clusters = ", ".join(printable(cluster) for command in _running for cluster in command.clusters)
     # Typer's prompt is not used, because it prints a space on stdout.
-    print(f"kquota: cluster {clusters}: {question} [y/N] ", end="", file=sys.stderr, flush=True)
+    to_stderr(f"kquota: cluster {clusters}: {question} [y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("not confirmed. Nothing was written")
     for command in _running:

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TextIO
 
 from kquota.cli.formats import printable
 from kquota.cli.options import option_name
@@ -160,7 +160,19 @@ def say(line: str, *, needed: bool = False) -> None:
     """
     if _quiet[0] and not needed and not line.startswith(_NEEDED):
         return
-    print(f"kquota: {printable(line)}", file=sys.stderr, flush=True)
+    to_stderr(f"kquota: {printable(line)}")
+
+
+def to_stderr(text: str, end: str = "\n") -> None:
+    """Print text for people on stderr as it is, and `end` after it.
+
+    If the reader of stderr has closed the pipe (`2>&1 | head`), this text and all later text on stderr are discarded,
+    because a command that is writing to a cluster must still finish, and its exit code must not change.
+    """
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _drop(sys.stderr)
 
 
 _lost: list[bool] = [False]
@@ -180,7 +192,11 @@ def report_lost_output(error: OSError, code: int) -> None:
 
 def drop_stdout() -> None:
     """Discard the rest of stdout, so that Python's final flush does not fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop(sys.stdout)
+
+
+def _drop(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(message: str) -> None:

@@ -23,6 +23,7 @@ from kquota.cli.contract import (
     exit_code,
     is_output_lost,
     say,
+    to_stderr,
     worded,
 )
 from kquota.cli.help import SUMMARIES, Group
@@ -141,14 +142,15 @@ def _code() -> int:
             code: int = app(prog_name="kquota", standalone_mode=False) or DONE
             if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
                 code = _interrupted(signals)
-            sys.stdout.flush()
+            _flush()
             return FAILED if is_output_lost() else code
         except KeyboardInterrupt:
             return _interrupted(signals)
         except TimedOut as over:
             return report(over)
         except SystemExit as ended:
-            # typer exits with 1 if the reader of the help closed the pipe (`| head`).
+            # typer exits with 1 if the reader of the help closed the pipe (`| head`). Each command catches this error
+            # itself (see `commands.add`).
             if not isinstance(ended.__context__, BrokenPipeError):
                 raise
             drop_stdout()
@@ -163,16 +165,21 @@ def _code() -> int:
             return _interrupted(signals)
 
 
+def _flush() -> None:
+    """Write the rest of stdout. A closed pipe, for example of `--version | head`, does not change the exit code."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_stdout()
+
+
 def _explained(error: Exception) -> int | None:
     """Report an expected error and return the exit code, or return None if Python must print the traceback."""
     match error:
-        case BrokenPipeError():  # the reader of `--version` closed the pipe (`| head`)
-            drop_stdout()
-            return DONE
         case typer.TyperException():
             message = error.format_message()
             if message.startswith("Usage:"):
-                print(message, file=sys.stderr)
+                to_stderr(message)
             else:
                 end = "" if message.endswith("?") else "."
                 complain(f"{message.rstrip('.')}{end} Try the same command with --help.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from kquota.cli.contract import DONE, NOT_YET, TRY_LATER, complain, exit_code, not_installed
+from kquota.cli.contract import DONE, FAILED, NOT_YET, TRY_LATER, complain, exit_code, not_installed
 from kquota.cli.options import Output, WritingOptions
 from kquota.errors import Busy, Invalid, KquotaError
 from kquota.measure import duration
@@ -35,7 +35,8 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     the time of the last success.
 
     Before the work, raises Invalid or Refused if `--quiet`, `--timeout` or `--textfile` cannot be used. Raises TimedOut
-    after `--timeout`. After the work, raises Unreachable or Refused if the metrics cannot be read or written.
+    after `--timeout`, and BrokenPipeError if the reader of stdout closed the pipe before the work was done. After the
+    work, raises Unreachable or Refused if the metrics cannot be read or written.
     """
     output = getattr(asked, "output", Output.text)
     if quiet and not output.for_people:
@@ -51,8 +52,8 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
             code = work()
             if metrics is not None and code in (DONE, NOT_YET):
                 found = metrics.read()
-    except (KquotaError, TimedOut) as error:
-        code = TRY_LATER if isinstance(error, TimedOut) else exit_code(error)
+    except (KquotaError, TimedOut, BrokenPipeError) as error:
+        code = _code(error)
         if metrics is not None:
             metrics.keep(code)
         if quiet and isinstance(error, Busy):
@@ -63,6 +64,16 @@ def carried_out(asked: Any, work: Callable[[], int], *, quiet: bool) -> int:
     elif metrics is not None:
         metrics.keep(code)
     return code
+
+
+def _code(error: KquotaError | TimedOut | BrokenPipeError) -> int:
+    match error:
+        case TimedOut():
+            return TRY_LATER
+        case KquotaError():
+            return exit_code(error)
+        case _:
+            return FAILED
 
 
 def _metrics(asked: Any) -> MetricsFile:

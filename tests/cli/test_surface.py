@@ -238,6 +238,49 @@ def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code(arguments: 
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
+STDERR_CLOSED = {
+    "wrong usage": (("configs", "--describe"), 2),
+    "a group without a command": (("quota",), 2),
+    "invalid input": (("quota", "simulate", "--producer-byte-rate", "1", "--load", "2MB/s"), 2),
+    "no broker": (("move", "status", *NOWHERE), 1),
+    "no broker, and damaged metrics": (("move", "status", *NOWHERE, "--textfile", "FOLDER/damaged.prom"), 1),
+    "done": (("quota", "export", "--help"), 0),
+}
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["stderr", "stdout and stderr"])
+@pytest.mark.parametrize(("arguments", "code"), STDERR_CLOSED.values(), ids=STDERR_CLOSED)
+def test_a_closed_pipe_of_stderr_hides_no_failure(
+    arguments: tuple[str, ...], code: int, both: bool, tmp_path: Path
+) -> None:
+    """For example `2>&1 | head`, or a cron job whose logger has ended."""
+    (tmp_path / "damaged.prom").write_text("# HELP kquota_moves_running x\n{\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kquota", *(each.replace("FOLDER", str(tmp_path)) for each in arguments)],
+            stdout=closed if both else subprocess.DEVNULL,
+            stderr=closed,
+            check=False,
+        )
+    assert ran.returncode == code
+
+
+def test_ctrl_c_keeps_its_exit_code_without_a_reader_of_stderr() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        asking = started("configs", "--describe", "--user", "a", "--bootstrap-server", server)
+        silent.accept()[0].close()
+        assert asking.stderr is not None
+        asking.stderr.close()
+        asking.send_signal(signal.SIGINT)
+        assert asking.wait(60) == 130
+        assert asking.stdout is not None
+        asking.stdout.close()
+
+
 def test_a_closed_pipe_prints_no_traceback() -> None:
     piped = subprocess.run(
         f"{sys.executable} -m kquota configs --help | head -1", shell=True, capture_output=True, text=True, check=False

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from kquota.cli import clock, confirmation
-from kquota.cli.contract import say, worded
+from kquota.cli.contract import say, to_stderr, worded
 from kquota.cli.formats import printable
 from kquota.cli.output import Answer
 from kquota.cli.progress import sending
@@ -134,7 +133,7 @@ def _diff_command(options: ApplyOptions) -> str:
 def _ask(found: Difference, diff: str, again: Callable[[], Difference]) -> None:
     for one in found.changes[: confirmation.MOST_SHOWN]:
         for line in change_lines(one):
-            print(printable(line), file=sys.stderr)
+            to_stderr(printable(line))
     if (more := len(found.changes) - confirmation.MOST_SHOWN) > 0:
         say(f"... and {counted(more, 'more entity')}. {diff} shows all changes")
     for line in (*summary(found), hash_line(found.hash)):

@@ -27,7 +27,7 @@ from kquota.terms import HIGHEST_ID, LEADER_RATE, TopicPartition
 from tests.cli.contracts.in_memory import CLUSTER_ID, InMemory
 from tests.cli.contracts.sessions import BROKER, ELSEWHERE, ONE, START, THREE, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
-from tests.cli.run import Ran, kquota_here
+from tests.cli.run import Ran, kquota_here, python
 from tests.stores.record.hosts import Team
 
 pytestmark = pytest.mark.unit
@@ -114,6 +114,46 @@ def test_all_runs_are_read_while_another_kquota_writes(house: InMemory, tmp_path
         assert kquota_here(*ALL_RUNS.split(), "--quiet") == Ran(8, "", "")
     assert kquota_here(*ALL_RUNS.split(), "--quiet") == Ran(0, "", "")
     assert house.cluster.configs == {}
+
+
+CLOSED_STDERR = """
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kquota.__main__ import main
+from kquota.reassign.moves import PartitionReplicas
+from tests.cli.contracts.in_memory import InMemory
+from tests.cli.contracts.sessions import BROKER, ONE, TWO, plan
+from tests.cli.contracts.test_cron import ORDERS_0
+from tests.cli.run import kquota_here
+
+folder, *arguments = sys.argv[1:]
+house = InMemory(folder=Path(folder))
+house.cluster.partitions[ORDERS_0] = PartitionReplicas(replicas=(ONE, TWO), leader=ONE, isr=(ONE, TWO))
+house.stand_in(pytest.MonkeyPatch())
+file = plan(house.folder, {("orders", 0): [1, 3]})
+execute = ("reassign-partitions", "--execute", *BROKER.split(), "--reassignment-json-file", file, "--throttle", "5MB/s")
+assert kquota_here(*execute, "--force").code == 0
+reader, writer = os.pipe()
+os.close(reader)
+os.dup2(writer, 2)
+sys.argv = ["kquota", *arguments]
+main()
+"""
+
+
+def test_metrics_and_exit_code_are_those_of_the_command_without_a_reader_of_stderr(tmp_path: Path) -> None:
+    """The first message is a warning about the damaged file of the previous command."""
+    file = tmp_path / "kquota.prom"
+    file.write_text("# HELP kquota_moves_running x\n{\n")
+    job = python(CLOSED_STDERR, str(tmp_path), *ALL_RUNS.split(), "--textfile", str(file))
+    out, err = job.communicate(timeout=60)
+    assert (job.returncode, err) == (8, "")
+    assert "in progress: 0 of 1 partition done" in out
+    assert metrics(file)[EXIT_CODE] == 8
 
 
 @pytest.mark.parametrize("back", ["abort", "cancel", "the rollback plan", "another tool", "another host"])

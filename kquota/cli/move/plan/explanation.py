@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kquota.cli.amounts import UNKNOWN
-from kquota.cli.contract import say
+from kquota.cli.contract import say, to_stderr
 from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.options import Output
@@ -59,7 +59,7 @@ def explain(
         }
         show(_brokers_table(touched))
         untouched = len(found.brokers) - len(touched)
-        print(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "", file=sys.stderr)
+        to_stderr(f"(not shown: {counted(untouched, 'broker')} without changes)\n" if untouched else "")
         plan = shlex.quote(file or UNSAVED)
         estimate = suggested(f"move estimate --reassignment-json-file {plan} --throttle RATE")
         say(f"next: {saving(file)}estimate the move: {estimate}")
@@ -70,7 +70,7 @@ def show(lines: Sequence[str], more: int = 0, what: str = "") -> None:
     noun for a row.
     """
     rest = [f"... and {counted(more, f'more {what}')}. To show all, give --explain"] if more > 0 else []
-    print("", *map(printable, lines), *rest, sep="\n", file=sys.stderr)
+    to_stderr("\n".join(["", *map(printable, lines), *rest]))
 
 
 def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str]:

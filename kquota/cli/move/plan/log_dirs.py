@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kquota.cli.contract import say
+from kquota.cli.contract import say, to_stderr
 from kquota.cli.move.cordons import cordon_notes, cordons_shown
 from kquota.cli.move.log_dir_time import time_line, time_shown
 from kquota.cli.move.plan.answer import disk_shown, left_shown, plan_values
@@ -70,7 +70,7 @@ def explain_log_dirs(
     say(f"expected time: {time_line(pace)}")
     show(_moves_table(found.moves[:most]), len(found.moves) - most, "move")
     show(_log_dirs_table(found))
-    print(file=sys.stderr)
+    to_stderr("")
     rate = exact_rate(pace.throttle) if pace.throttle else "RATE"
     plan = shlex.quote(file or UNSAVED)
     execute = suggested(
