@@ -41,9 +41,8 @@ class ReportedRun:
         """The expected end, the readings and the rate changes of the run."""
         return self.of.course
 
-    @property
     def rates(self) -> dict[datetime, float]:
-        """The throughput by the time of the reading. A reading whose throughput is unknown is missing."""
+        """Calculate the throughput by the time of the reading. A reading whose throughput is unknown is missing."""
         return throughput(self.course.readings)
 
     def after(self, time: datetime) -> float:
@@ -176,7 +175,7 @@ def _report(found: ReportedRun) -> JsonObject:
     """Return the JSON of a run and its course. Each `seconds` counts from the start of the run. For a broker, it is the
     end of the last copy.
     """
-    course, rates = found.course, found.rates
+    course, rates = found.course, found.rates()
     brokers = [
         {
             "broker": to.broker,
@@ -247,7 +246,7 @@ class RunReport(Answer):
             ]
             yield from (f"  {line}" for line in aligned(rows, heads))
         yield ""
-        if rates := run.rates:
+        if rates := run.rates():
             yield "Throughput:"
             heads = ["after", "copied", "left", "throughput"]
             readings = run.course.readings
@@ -272,7 +271,7 @@ class RunReport(Answer):
             yield "  none is recorded"
 
     def rows(self) -> Iterator[Row]:
-        run, rates = self.recorded, self.recorded.rates
+        run, rates = self.recorded, self.recorded.rates()
         for one in run.course.readings:
             numbers = (_TENTHS(run.after(one.at)), one.copied, one.left, _WHOLE(rates.get(one.at)))
             yield (one.at.isoformat(), *(None if number is None else str(number) for number in numbers))

@@ -67,7 +67,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
 
 def page(run: ReportedRun) -> str:
     """Return the report of a run as an HTML page. The same run always gives the same page."""
-    rates = run.rates
+    rates = run.rates()
     ends = [
         (to.broker, to.expected, run.after(to.ended))
         for to in run.course.brokers
