@@ -47,8 +47,7 @@ def with_course(stage: move_stores.Stage, prepared: Prepared, expected: Pace | N
     if run is None:
         return prepared
     if known is not None:
-        by = f"{stage.runs.me.user}@{stage.runs.me.host}"
-        return replace(prepared, run=with_rate_changes(run, known, now, by, reason))
+        return replace(prepared, run=with_rate_changes(run, known, now, stage.runs.me.person, reason))
     with _only_warned(_REPORT):
         seconds = None if run.rate is None else _expected(stage, run.plan, run.rate, expected, now)
         run = replace(run, course=Course(expected=seconds, brokers=_destinations(expected)))

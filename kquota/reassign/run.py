@@ -41,7 +41,12 @@ class Owner:
     since: datetime
 
     def __str__(self) -> str:
-        return f"{self.user}@{self.host}, pid {self.pid}"
+        return f"{self.person}, pid {self.pid}"
+
+    @property
+    def person(self) -> str:
+        """The user and the host, for example `alice@host1`."""
+        return f"{self.user}@{self.host}"
 
     def same_person(self, other: Owner) -> bool:
         """Return whether both are the same user on the same host."""

@@ -114,8 +114,7 @@ def adjust(ports: MovePorts, run: Run, after: Run, reason: str | None = None) ->
     runs = ports.runs
     wanted, now, dead = _settable(ports.cluster, after)
     others = others_than(run, runs.unfinished())
-    by = f"{runs.me.user}@{runs.me.host}"
-    adjusted = taking(with_rate_changes(after, run, ports.clock.now(), by, reason), wanted, now, others)
+    adjusted = taking(with_rate_changes(after, run, ports.clock.now(), runs.me.person, reason), wanted, now, others)
     # Record even an unchanged run, because a process that lost the lock may have recorded that the run has ended.
     runs.update(adjusted)
     changes = needed(wanted, now)

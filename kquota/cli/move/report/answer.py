@@ -103,7 +103,7 @@ class ReportedRun:
     @property
     def who(self) -> str:
         """The user and host of the command that began the run, or `not recorded`."""
-        return _NOT_RECORDED if self.of.owner is None else f"{self.of.owner.user}@{self.of.owner.host}"
+        return _NOT_RECORDED if self.of.owner is None else self.of.owner.person
 
     @property
     def not_kept(self) -> str:

@@ -92,7 +92,7 @@ class PartitionFlow(Part):
 
 
 def _owner(run: Run) -> str | None:
-    return None if run.owner is None else f"{run.owner.user}@{run.owner.host}"
+    return None if run.owner is None else run.owner.person
 
 
 def _run(run: Run) -> JsonObject:
