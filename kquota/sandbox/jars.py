@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import re
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kquota import folders, java
+from kquota import file_lock, folders, java
 from kquota.errors import Invalid, KquotaError, Parameter, Refused, Unreachable
 from kquota.interrupt import deferred
 from kquota.sandbox import places
@@ -173,11 +172,9 @@ def _folder(name: str, wanted: _Wanted, report: ReportProgress) -> Path:
 @contextlib.contextmanager
 def _turn(lock: Path, what: str, report: ReportProgress) -> Iterator[int]:
     with places.opened(lock, "XDG_CACHE_HOME") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not file_lock.take(file):
             report(f"waiting while another kquota downloads {what}", None)
-            fcntl.flock(file, fcntl.LOCK_EX)
+            file_lock.wait_for(file)
         yield file.fileno()
 
 

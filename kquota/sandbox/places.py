@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TextIO
 
-from kquota import folders
+from kquota import file_lock, folders
 from kquota.errors import AGAIN_LATER, Busy, Invalid, Refused
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -68,10 +67,8 @@ def alone(name: str) -> Iterator[None]:
     The lock ends when the process that holds it ends for any reason.
     """
     with opened(state_folder() / f".{name}.lock", "XDG_STATE_HOME") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Busy(f"another kquota is starting or stopping sandbox {name}", AGAIN_LATER) from error
+        if not file_lock.take(file):
+            raise Busy(f"another kquota is starting or stopping sandbox {name}", AGAIN_LATER)
         yield
 
 

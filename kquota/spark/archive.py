@@ -8,7 +8,6 @@ whose checksums do not match.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import json
@@ -22,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kquota import folders, java
+from kquota import file_lock, folders, java
 from kquota.errors import Refused
 from kquota.java import Java
 from kquota.reassign.plan import Plan
@@ -224,12 +223,7 @@ def _room(folder: Path) -> bool:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
     with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield file_lock.take(lock)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kquota import durable
+from kquota import durable, file_lock
 from kquota.errors import Invalid, Parameter, Refused
 
 _PREFIX: Final = "kquota-work-"
@@ -40,9 +39,9 @@ def _alive(folder: Path) -> Iterator[None]:
     with coming.open("w") as file:
         # Some network file systems have no locks. There, this file keeps its name, and `_clear` deletes nothing.
         with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Rename the file only after it is locked, because no other process may see it unlocked.
-            coming.rename(folder / _ALIVE)
+            if file_lock.take(file):
+                # Rename the file only after it is locked, because no other process may see it unlocked.
+                coming.rename(folder / _ALIVE)
         yield
 
 
@@ -50,8 +49,7 @@ def _clear(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
         # Opening the file fails in a folder of another user, or in a folder that has just been deleted.
         with contextlib.suppress(OSError), (left / _ALIVE).open("r+") as file:
-            if left.lstat().st_uid == os.getuid() and not left.is_symlink():
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if left.lstat().st_uid == os.getuid() and not left.is_symlink() and file_lock.take(file):
                 shutil.rmtree(left, ignore_errors=True)
 
 

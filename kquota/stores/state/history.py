@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import gzip
 import io
 import re
@@ -16,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from kquota import bounded, durable
+from kquota import bounded, durable, file_lock
 from kquota.errors import AGAIN_LATER, Busy, Incomplete, Invalid, NextStep, Refused
 from kquota.sizes import history
 from kquota.sizes.history import Listing, SnapshotKey
@@ -163,11 +161,10 @@ def rolling(directory: Path) -> Iterator[HistoryBatch]:
         raise _unwritable(unfinished.parent, error) from error
     with lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not file_lock.take(lock):
+                raise Busy(f"another kquota is compacting {directory}", AGAIN_LATER)
         except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise Refused(f"{directory}: cannot be locked: {error.strerror}. The history is unchanged") from error
-            raise Busy(f"another kquota is compacting {directory}", AGAIN_LATER) from error
+            raise Refused(f"{directory}: cannot be locked: {error.strerror}. The history is unchanged") from error
         try:
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()

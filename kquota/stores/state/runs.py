@@ -6,7 +6,6 @@ The data is on disk when `write` returns.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from kquota import bounded, durable
+from kquota import bounded, durable, file_lock
 from kquota.errors import AGAIN_LATER, Busy, Invalid, KquotaError, Parameter, Refused
 from kquota.reassign.restoring import may_stay_set
 from kquota.reassign.run import Run, Stamp
@@ -63,13 +62,13 @@ class RunFiles:
             raise self._not_held(path, "written", error) from error
         with os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                taken = file_lock.take(file)
             except OSError as error:
-                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise self._not_held(path, "locked", error) from error
+                raise self._not_held(path, "locked", error) from error
+            if not taken:
                 text = file.read(_LONGEST_LOCK)
                 who = _holder(text) if text else "another kquota, which is just starting or ending,"
-                raise Busy(f"{who} holds the lock of {self.folder}", AGAIN_LATER) from error
+                raise Busy(f"{who} holds the lock of {self.folder}", AGAIN_LATER)
             try:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(holder(doing).written()).encode(), 0)
