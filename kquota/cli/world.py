@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kquota.stores.metrics.broker_metrics import BrokerMetrics as BrokerMetrics
     from kquota.stores.record.sharing import Condition as Condition
     from kquota.stores.record.sharing import Removal as Removal
-    from kquota.stores.record.sharing import Sharing
+    from kquota.stores.record.sharing import Sharing as Sharing
     from kquota.stores.record.sharing import SharingPlan as SharingPlan
     from kquota.stores.state.completion import CompletionFile
     from kquota.stores.zookeeper.znodes import Znodes

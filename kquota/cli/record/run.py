@@ -14,7 +14,7 @@ from kquota.cli.suggestion import suggested
 from kquota.measure import counted
 
 if TYPE_CHECKING:
-    from kquota.cli.world import Condition, Removal, SharingPlan
+    from kquota.cli.world import Condition, Removal, Sharing, SharingPlan
     from kquota.mutation.topic import Creation
 
 
@@ -48,7 +48,8 @@ class RecordShared(Answer):
 
 def share(options: ShareOptions) -> RecordShared:
     """Create the topic, or check an existing topic, and record the open runs of this host in the topic. On a cluster
-    with ZooKeeper, also write the znode that names the topic. A dry run only checks.
+    with ZooKeeper, also write the znode that names the topic. A dry run only checks, and reports a command that holds
+    the lock.
 
     Raises Invalid for `--record none`. Raises Refused if the cluster cannot have a record, or if the journals of this
     host cannot be read or written. Raises Busy while another command writes to the record. Raises Incomplete if kquota
@@ -58,6 +59,7 @@ def share(options: ShareOptions) -> RecordShared:
         plan = record.plan()
         if not options.dry_run:
             record.share(plan)
+        in_the_way = _held(record) if options.dry_run else ()
     if record.has_default_name:
         used = f"every kquota that can read topic {record.topic} now records its runs there"
     else:
@@ -76,8 +78,15 @@ def share(options: ShareOptions) -> RecordShared:
         dry_run=options.dry_run,
         topic=record.topic,
         plan=plan,
-        closing_notes=() if options.dry_run else notes,
+        closing_notes=in_the_way if options.dry_run else notes,
     )
+
+
+def _held(record: Sharing) -> tuple[str, ...]:
+    """Return the note of a dry run if another command holds the lock, otherwise ()."""
+    if (writer := record.writer()) is None:
+        return ()
+    return (f"note: {writer} holds the lock of this cluster. Without --dry-run, this command would now exit with 75",)
 
 
 def _condition(found: Condition | None) -> JsonObject | None:
@@ -194,7 +203,7 @@ def _asked(topic: str, removal: Removal) -> tuple[str, str]:
 
 def unshare(options: UnshareOptions) -> RecordUnshared:
     """Delete the topic of the record, the znode that names the topic, and the name of the topic on this host. A dry run
-    only returns what kquota would delete.
+    only returns what kquota would delete, and reports a command that holds the lock.
 
     Raises Refused if a run is open or cannot be read, if the cluster has a ZooKeeper that the options do not name, or
     if the operator does not confirm. Raises Busy while another command writes to the record. Raises Invalid for
@@ -212,4 +221,5 @@ def unshare(options: UnshareOptions) -> RecordUnshared:
             confirmation.must_agree(question)
         if not options.dry_run:
             removal = record.unshare()
-    return RecordUnshared(dry_run=options.dry_run, topic=record.topic, removal=removal)
+        in_the_way = _held(record) if options.dry_run else ()
+    return RecordUnshared(dry_run=options.dry_run, topic=record.topic, removal=removal, closing_notes=in_the_way)

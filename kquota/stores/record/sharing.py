@@ -151,6 +151,19 @@ class Sharing:
             created = f". Topic {self.topic} was created. Run the same command again, or delete the topic with "
             raise Incomplete((error, created, NextStep.UNSHARE_RECORD), [self.topic], []) from error
 
+    def writer(self) -> str | None:
+        """Return a description of the command that holds the lock that `share` and `unshare` need, or None if no such
+        command is known. It runs on this host, or on any host if the topic exists.
+
+        Raises the errors of `topic_log.find` and `RecordedRuns.unfinished`.
+        """
+        log = topic_log.find(self.wire, self.topic)
+        if log is None:
+            return self.files.writer()
+        runs = RecordedRuns(self.files, topic_record(log, self.topic, self.files))
+        runs.unfinished()  # `writer` returns the holder that the last reading found
+        return runs.writer()
+
     def condition(self) -> Condition | None:
         """Return the state of the record, or None if its topic does not exist.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -11,6 +12,7 @@ from typing import NoReturn
 import pytest
 from kazoo import exceptions as kazoo_errors
 
+from kquota.cli import world
 from kquota.errors import Busy, Incomplete, Refused
 from kquota.mutation.topic import Creation
 from kquota.stores.admin import topic_setup
@@ -24,6 +26,7 @@ from kquota.stores.record.sharing import Removal, Sharing, SharingPlan
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import ZnodeRecord
 from kquota.stores.state.runs import RunFiles
+from tests.cli.run import kquota_here
 from tests.hosts.tree import Answer, MemoryClient, MemoryTree, MemoryZnodes
 from tests.stores.record.broker import BrokerWire, HeldTopic
 from tests.stores.record.hosts import RUN
@@ -249,3 +252,34 @@ def test_a_dry_run_of_unshare_reads_the_runs_like_unshare(site: Site, configs: M
     removed = Removal(topic=True, marker=True, memory=False, ended_runs=1)
     assert (site.sharing("two").unshare(dry_run=True), NAME in site.topics) == (removed, True)
     assert (site.sharing("two").unshare(), NAME in site.topics) == (removed, False)
+
+
+@pytest.mark.parametrize("verb", ["share", "unshare"])
+def test_a_dry_run_reports_the_command_that_holds_the_lock(
+    site: Site, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The same command without --dry-run would end with 75."""
+    site.share("one")
+    monkeypatch.setattr(world, "record", lambda *_: nullcontext(site.sharing("two")))
+    dry = ("record", verb, "--bootstrap-server", "b1:9092", "--dry-run")
+    with RecordedRuns(site.files("one"), site.record("one")).hold("move run"):
+        held = kquota_here(*dry)
+        assert kquota_here("record", verb, "--bootstrap-server", "b1:9092", "--yes").code == 75
+    assert held.code == 0
+    assert re.fullmatch(
+        r"kquota: note: another kquota \(move run, pid .*\) holds the lock of this cluster. Without --dry-run, this "
+        r"command would now exit with 75\n",
+        held.err,
+    )
+    free = kquota_here(*dry)
+    assert (free.code, free.out, free.err) == (0, held.out, "")
+
+
+def test_without_a_topic_the_lock_is_that_of_this_host(site: Site) -> None:
+    del site.topics[NAME]
+    with site.files("one").hold("move run"):
+        writer = site.sharing("one").writer()
+        assert writer is not None
+        assert writer.startswith("another kquota (move run, pid ")
+        assert site.sharing("two").writer() is None
+    assert site.sharing("one").writer() is None
