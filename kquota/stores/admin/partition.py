@@ -25,6 +25,8 @@ DUPLICATE: Final = 46
 _OUT_OF_RANGE: Final = 1
 _TOO_LARGE: Final = (10, 18)
 NO_LEADER_YET: Final = 5
+TOO_FEW_IN_SYNC: Final = (19, 20)
+"""The error codes if fewer replicas are in sync than `min.insync.replicas`: before and after the append."""
 _MAYBE_APPENDED: Final = (-1, 7, 13, 20, 56)
 """Error codes after which the batch may be in the log, for example REQUEST_TIMED_OUT."""
 _PASSING: Final = (*_MAYBE_APPENDED, UNKNOWN_TOPIC, NO_LEADER_YET, 6, 9, 19, 74, 75, 78, 100, 103)

@@ -7,9 +7,18 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kquota.errors import Parameter, Refused, Unknown, Unreachable
+from kquota.errors import NextStep, Parameter, Refused, StepFor, Unknown, Unreachable
 from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.partition import NO_LEADER_YET, OUT_OF_ORDER, Deadline, PartitionLog, Produced, leader, refusal
+from kquota.stores.admin.partition import (
+    NO_LEADER_YET,
+    OUT_OF_ORDER,
+    TOO_FEW_IN_SYNC,
+    Deadline,
+    PartitionLog,
+    Produced,
+    leader,
+    refusal,
+)
 from kquota.stores.admin.record_batch import Batch, decode, encode, following
 from kquota.stores.admin.requests import UNKNOWN_TOPIC
 from kquota.stores.admin.wire_format import printed_id
@@ -86,13 +95,13 @@ class WireLog:
             try:
                 self._catch_up(deadline, sent.offset + 1)
             except Unreachable as error:
-                raise _undecided(sent, str(error), maybe=maybe) from error
+                raise self._undecided(sent, str(error), maybe=maybe) from error
             if self._unseen:
                 self._decide(nonce, maybe=maybe)
                 return
             if deadline.over or sent.refused:
                 reason = f"topic {self._partition.name}: the broker acknowledged a duplicate of offset {sent.offset}"
-                raise _undecided(sent, reason if sent.code == 0 else sent.reason, maybe=maybe)
+                raise self._undecided(sent, reason if sent.code == 0 else sent.reason, maybe=maybe)
             time.sleep(_PAUSE_SECONDS)
 
     def offer(self, entries: Sequence[KeyAndValue]) -> None:
@@ -120,6 +129,18 @@ class WireLog:
                 "first. Run the command again"
             )
         raise self._stale()
+
+    def _undecided(self, sent: Produced, reason: str, *, maybe: bool) -> Refused | Unknown | Unreachable:
+        """Return the error for an append that was not seen in the log before the deadline."""
+        step: tuple[str | StepFor, ...] = ()
+        if sent.code in TOO_FEW_IN_SYNC:
+            start = ". Start the brokers of its replicas, or lower its min.insync.replicas. "
+            step = (start, StepFor(NextStep.SHOW_TOPIC, self._partition.name), " shows the in-sync replicas")
+        if maybe:
+            return Unknown(f"{reason}. It is unknown whether the record was written", *step)
+        if sent.code in (0, OUT_OF_ORDER):
+            return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
+        return Unreachable(f"{reason}. Nothing was appended", *step)
 
     def _stale(self) -> Stale:
         return Stale(f"topic {self._partition.name}: another kquota appended first. Nothing was appended")
@@ -155,14 +176,6 @@ class WireLog:
         self._waiting.extend(batch.items)
         if batch.ours:
             self._unseen.append(batch)
-
-
-def _undecided(sent: Produced, reason: str, *, maybe: bool) -> Refused | Unknown | Unreachable:
-    if maybe:
-        return Unknown(f"{reason}. It is unknown whether the record was written")
-    if sent.code in (0, OUT_OF_ORDER):
-        return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
-    return Unreachable(f"{reason}. Nothing was appended")
 
 
 def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:

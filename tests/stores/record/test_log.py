@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from kquota.errors import KquotaError, Refused, Unknown
+from kquota.cli.contract import worded
+from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.sandbox.cluster import Sandbox
 from kquota.stores.admin import topic_setup
 from kquota.stores.admin.connection import Wire
@@ -16,7 +18,7 @@ from kquota.stores.state.log import Log
 from tests.stores.record.broker import BrokerWire, HeldTopic
 from tests.stores.record.contract import LogContract
 from tests.stores.record.fake import MemoryTopic
-from tests.stores.record.lossy import never_answered, not_supported
+from tests.stores.record.lossy import Ask, instead, never_answered, not_supported
 from tests.stores.record.stage import handle
 
 
@@ -91,3 +93,28 @@ def test_a_batch_with_the_sequence_of_deleted_records_is_not_appended(
     with pytest.raises(error, match=f"topic t: the broker acknowledged a duplicate of offset 0{words}"):
         log.append([("a", b"2")])
     assert topic.batches == []
+
+
+TOO_FEW = {
+    "before the append": (19, Unreachable, "NotEnoughReplicas (19). Nothing was appended"),
+    "after it": (20, Unknown, "NotEnoughReplicasAfterAppend (20). It is unknown whether the record was written"),
+}
+
+
+@pytest.mark.parametrize(("code", "error", "words"), TOO_FEW.values(), ids=TOO_FEW)
+def test_too_few_in_sync_replicas_until_the_deadline_name_the_next_step(
+    code: int, error: type[KquotaError], words: str
+) -> None:
+    wire = BrokerWire({"t": HeldTopic()})
+
+    def always(ask: Ask) -> Any:
+        wire.fault = always
+        return instead(code)(ask)
+
+    wire.fault = always
+    with pytest.raises(error) as raised:
+        handle(wire, "t", 0.2).append([("a", b"1")])
+    assert worded(raised.value) == (
+        f"topic t: the broker answered {words}. Start the brokers of its replicas, or lower its min.insync.replicas. "
+        "`kquota topics --bootstrap-server HOST:PORT --describe --topic t` shows the in-sync replicas"
+    )
