@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kquota import bounded
-from kquota.errors import KquotaError
+from kquota.errors import KquotaError, Refused
 from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
 
@@ -85,6 +85,13 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
             parts[digest] = gzip.compress(text, compresslevel=6, mtime=0)
     document = {"format": FORMAT, "cluster": cluster_id, **run_fields.STAMP.written(run.stamp), "run": fields}
     return Encoded(sheet=json.dumps(document, separators=(",", ":")).encode(), parts=parts)
+
+
+def must_fit(run: Run, encoded: Encoded, place: str) -> None:
+    """Raise Refused for a sheet that is too large for `decode`. `place` is the place of the record."""
+    if len(encoded.sheet) > LARGEST_SHEET:
+        sizes = f"{len(encoded.sheet):,} bytes, at most {LARGEST_SHEET:,}"
+        raise Refused(f"run {run.id} is too large for the record in {place} ({sizes}). Split the plan")
 
 
 def decode(

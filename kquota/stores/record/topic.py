@@ -139,9 +139,7 @@ class TopicRecord:
 
     def put(self, run: Run) -> None:
         encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{_PART}{run.id}/{digest}/0" in self._items)
-        if len(encoded.sheet) > sheet.LARGEST_SHEET:
-            sizes = f"{len(encoded.sheet):,} bytes, at most {sheet.LARGEST_SHEET:,}"
-            raise Refused(f"run {run.id} is too large for the record in {self.place} ({sizes}). Split the plan")
+        sheet.must_fit(run, encoded, self.place)
         for digest, data in encoded.parts.items():
             chunks = sheet.chunks(data)
             for n, chunk in chunks:

@@ -195,6 +195,7 @@ class ZnodeRecord:
         # Other hosts only need to see the end of a large run, so its plans and values are left out.
         whole = run.finished is None or not stored
         encoded = sheet.encode(run, self._cluster_id, lambda digest: f"{digest}-0" in stored, whole=whole)
+        sheet.must_fit(run, encoded, self.place)
         for digest, data in encoded.parts.items():
             self._store(run.id, digest, data)
         others = sum(len(data) for run_id, data in self._staged.items() if data is not None and run_id != run.id)
