@@ -62,6 +62,18 @@ def test_only_a_value_that_kquota_set_is_not_restored_yet(world: World, ours: bo
     assert [line.partition("Run ")[0] for line in lines if "could not be read" in line] == want
 
 
+@pytest.mark.parametrize("undoing", [False, True], ids=["a move", "a rollback"])
+def test_a_deleted_partition_has_nothing_left_to_move(world: World, undoing: bool) -> None:
+    del world.cluster.partitions[T0]
+    found = replace(world.verify(), unrecorded=False)
+    (line,) = remarks.of_verification(found, undoing=undoing)
+    ended = "rollback has ended, but 0 of 1 partition has the replicas from before the move"
+    if not undoing:
+        ended = "moves have ended, but 0 of 1 partition has the replicas of the plan"
+    absent = "1 partition does not exist: t-0"
+    assert line == f"error: the {ended} ({absent}). If you have deleted it, nothing is left to move"
+
+
 def undone(world: World, plan: Plan) -> Recovery:
     """The whole plan is moved and taken back, and broker 2 leads its partitions since then."""
     world.execute(plan)

@@ -144,25 +144,37 @@ def of_verification(
             "further --verify"
         )
     elif found.verdict is Progress.ELSEWHERE:
-        if absent := [s.partition for s in found.statuses if s.progress is Progress.ELSEWHERE and not s.replicas]:
-            yield f"{agreeing(len(absent), 'partition', 'does', 'do')} not exist: {few(absent, _SHOWN)}"
-        if found.unrecorded:
-            yield (
-                f"error: the moves have ended, but {count}. No run of this plan is recorded here, so another "
-                "client, or kquota on another host, may have undone the plan. In that case, this plan needs no further "
-                "--verify"
-            )
-        elif undoing:
-            what, where = "replicas", suggested("topics --describe")
-            if _only_log_dirs(found):
-                what, where = "log dirs", suggested("log-dirs --describe")
-            yield f"error: the rollback has ended, but {count}. See the current {what} with {where}"
-        else:
-            yield f"error: the moves have ended, but {count}. Execute the plan again, or correct it"
+        yield _of_elsewhere(found, count, undoing=undoing)
     if found.led_by_others and (found.undone is not None or (undoing and found.verdict is Progress.DONE)):
         yield _of_leaders(found.led_by_others, plan)
     if found.verdict is Progress.IN_PROGRESS:
         yield from _of_moving(found, count, plan, again=again, undoing=undoing, preserved=preserved)
+
+
+def _of_elsewhere(found: Verification, count: str, *, undoing: bool) -> str:
+    """Return the error for moves that have ended without the wanted replicas. `count` is the result of `in_place`, and
+    `undoing` is as in `of_verification`.
+    """
+    elsewhere = [status for status in found.statuses if status.progress is Progress.ELSEWHERE]
+    absent = [status.partition for status in elsewhere if not status.replicas]
+    ended = f"error: the {'rollback has' if undoing else 'moves have'} ended, but {count}"
+    if absent:
+        ended += f" ({agreeing(len(absent), 'partition', 'does', 'do')} not exist: {few(absent, _SHOWN)})"
+    if found.unrecorded:
+        return (
+            f"{ended}. No run of this plan is recorded here, so another client, or kquota on another host, may have "
+            "undone the plan. In that case, this plan needs no further --verify"
+        )
+    if absent and len(absent) == len(elsewhere):
+        return f"{ended}. If you have deleted {'it' if len(absent) == 1 else 'them'}, nothing is left to move"
+    if undoing:
+        what, where = "replicas", suggested("topics --describe")
+        if _only_log_dirs(found):
+            what, where = "log dirs", suggested("log-dirs --describe")
+        return f"{ended}. See the current {what} with {where}"
+    if absent:
+        return f"{ended}. Remove the missing partitions from the plan, and execute it again"
+    return f"{ended}. Execute the plan again, or correct it"
 
 
 def _ended(run: Run) -> str:

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -192,6 +192,38 @@ def test_a_stale_verify_says_that_the_run_was_taken_back(house: InMemory, tmp_pa
         assert told in ran.err
         assert "xecute the plan again" not in ran.err
         assert "needs no further --verify" in ran.err
+
+
+DELETED = {
+    "every partition": (
+        (ORDERS_0, ORDERS_1),
+        "(2 partitions do not exist: orders-0, orders-1). If you have deleted them, nothing is left to move",
+    ),
+    "one partition": (
+        (ORDERS_0,),
+        "(1 partition does not exist: orders-0). Remove the missing partitions from the plan, and execute it again",
+    ),
+}
+
+
+@pytest.mark.parametrize(("deleted", "words"), DELETED.values(), ids=DELETED)
+def test_a_deleted_partition_gets_its_own_next_step(
+    house: InMemory, tmp_path: Path, deleted: Sequence[TopicPartition], words: str
+) -> None:
+    file = plan(tmp_path, ELSEWHERE)
+    options = (*BROKER.split(), "--reassignment-json-file", file)
+    execute = ("reassign-partitions", "--execute", *options, "--throttle", "5MB/s", "--force")
+    assert kquota_here(*execute).code == 0
+    for name in (ORDERS_0, ORDERS_1):
+        house.cluster.cancel(name)
+    for name in deleted:
+        del house.cluster.partitions[name]
+    ended = f"the moves have ended, but 0 of 2 partitions have the replicas of the plan {words}\n"
+    of_all, of_plan = kquota_here(*ALL_RUNS.split()), kquota_here("reassign-partitions", "--verify", *options)
+    assert (of_all.code, of_plan.code) == (1, 1)
+    assert re.fullmatch(rf"kquota: error: run \S+: {re.escape(ended)}", of_all.err)
+    assert of_plan.err == f"kquota: error: {ended}"
+    assert house.cluster.configs == {}
 
 
 def test_a_verify_of_the_plan_does_not_end_an_abort(house: InMemory, tmp_path: Path) -> None:
