@@ -72,6 +72,10 @@ def missing_bytes(copied: int | None, size: int, lag: int | None, offsets: int |
 
     A follower copies batches unchanged, so the missing bytes are the difference in log size. If retention or compaction
     left the leader's log no larger than the copy, each missing offset counts with the mean size.
+
+    A copy deletes a segment that retention deleted on the leader only at its own next retention check. Until then, the
+    difference is too low by the size of this segment. Only the first offsets of both logs would show this, and a
+    reading has that of the leader alone, and only for the copies in `kquota.watch.copies.outgrown`.
     """
     if lag == 0 or not size:
         return 0
