@@ -208,12 +208,11 @@ def _intended(stage: move_stores.Stage, run: Run, options: RecoveryOptions, *, a
     """Return a line for the operator that describes the intended action for a run.
 
     If the run cannot be continued, the line has the error, because the command then continues the other runs. If
-    the run is `alone`, raises the error instead.
+    the run is `alone`, raises the error instead. It is never Busy, because kquota holds no lock before the
+    confirmation.
     """
     try:
         wanted, prepared = _prepared(stage, run, options)
-    except Busy:
-        raise
     except KquotaError as error:
         if alone:
             raise
