@@ -59,6 +59,7 @@ RELEASES: Final = {
     )
 }
 NEWEST: Final = "4.3.1"
+_VARIABLE: Final = "XDG_CACHE_HOME"
 
 _AGENT_VERSION: Final = "1.0.1"
 _PATIENCE: Final = 40.0
@@ -171,8 +172,8 @@ def _folder(name: str, wanted: _Wanted, report: ReportProgress) -> Path:
 
 @contextlib.contextmanager
 def _turn(lock: Path, what: str, report: ReportProgress) -> Iterator[int]:
-    with places.opened(lock, "XDG_CACHE_HOME") as file:
-        if not file_lock.take(file):
+    with places.opened(lock, _VARIABLE) as file:
+        if not places.take(file, _VARIABLE):
             report(f"waiting while another kquota downloads {what}", None)
             file_lock.wait_for(file)
         yield file.fileno()

@@ -62,12 +62,12 @@ def remove(folder: Path) -> None:
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[None]:
     """Let only one kquota at a time start or stop a sandbox. Raises Busy if another kquota is doing so, and Refused if
-    the folder of sandboxes cannot be written.
+    the folder of sandboxes cannot be written or locked.
 
     The lock ends when the process that holds it ends for any reason.
     """
     with opened(state_folder() / f".{name}.lock", "XDG_STATE_HOME") as file:
-        if not file_lock.take(file):
+        if not take(file, "XDG_STATE_HOME"):
             raise Busy(f"another kquota is starting or stopping sandbox {name}", AGAIN_LATER)
         yield
 
@@ -80,5 +80,18 @@ def opened(lock: Path, variable: str) -> TextIO:
         lock.parent.mkdir(parents=True, exist_ok=True)
         return lock.open("w")
     except OSError as error:
-        why = f"cannot be written: {error.strerror}. Set {variable} to another folder"
-        raise Refused(f"{lock.parent}: {why}") from error
+        raise _unusable(lock.parent, "written", variable, error) from error
+
+
+def take(lock: TextIO, variable: str) -> bool:
+    """Take the lock of a file from `opened` without waiting. Return False if another process holds the lock. Raises
+    Refused if the file system of the folder has no locks.
+    """
+    try:
+        return file_lock.take(lock)
+    except OSError as error:
+        raise _unusable(Path(lock.name).parent, "locked", variable, error) from error
+
+
+def _unusable(folder: Path, verb: str, variable: str, error: OSError) -> Refused:
+    return Refused(f"{folder}: cannot be {verb}: {error.strerror}. Set {variable} to another folder")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kquota.errors import Invalid
-from kquota.sandbox import jars
+from kquota.errors import Invalid, Refused
+from kquota.sandbox import jars, places
 from kquota.sandbox.cluster import Sandbox, silent
 from tests.cli.run import kquota
 from tests.waiting import until
@@ -38,6 +40,22 @@ def test_without_a_network_one_line_is_printed_and_the_cache_stays_clean(tmp_pat
     left = [path.name for path in (tmp_path / "cache" / "kquota" / "kafka").iterdir()]
     assert left == [".4.3.1.lock"]
     assert not (tmp_path / "state" / "kquota" / "sandbox" / "default").exists()
+
+
+def test_folders_without_locks_name_the_variable_of_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", flock)
+    why = r": cannot be locked: No locks available\. Set {} to another folder"
+    with pytest.raises(Refused, match="kafka" + why.format("XDG_CACHE_HOME")):
+        jars.kafka("4.3.1", silent)
+    with pytest.raises(Refused, match="sandbox" + why.format("XDG_STATE_HOME")), places.alone("default"):
+        pytest.fail("locked")
 
 
 def test_ctrl_c_while_ivy_starts_does_not_leave_it_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
