@@ -52,6 +52,10 @@ class Plan:
         """Return the plan on one line, as Kafka's tools print it. A log dir that is not named is "any"."""
         return "".join(self.pieces())
 
+    def document(self) -> Any:
+        """Return the plan as a JSON value, in the format of kafka-reassign-partitions."""
+        return json.loads(self.text())
+
     def pieces(self) -> Iterator[str]:
         """Yield the text in pieces, because the text of 100,000 partitions takes 9 MB, and each copy another 9 MB."""
         names = {topic: json.dumps(topic) for topic in self.topics}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,9 @@ if TYPE_CHECKING:
     from kquota.reassign.plan import Plan
 
 
-def plan_document(plan: Plan) -> Any:
-    """Return a plan in the JSON of kafka-reassign-partitions."""
-    return json.loads(plan.text())
-
-
 def plan_or_null(plan: Plan) -> Any:
-    """Return a plan as `plan_document` does, or None if the plan is empty."""
-    return plan_document(plan) if plan.targets else None
+    """Return a plan in the JSON of kafka-reassign-partitions, or None if the plan is empty."""
+    return plan.document() if plan.targets else None
 
 
 def placed(targets: Mapping[TopicPartition, Replicas | None]) -> list[JsonObject]:

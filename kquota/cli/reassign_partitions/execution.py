@@ -10,7 +10,7 @@ from kquota.cli.contract import say, worded
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.output import Answer, JsonObject, hidden, key, spread
 from kquota.cli.reassign_partitions import plan_option, remarks
-from kquota.cli.reassign_partitions.answer import log_dirs_code, placed, plan_document, replica_texts
+from kquota.cli.reassign_partitions.answer import log_dirs_code, placed, replica_texts
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
@@ -81,7 +81,7 @@ class WouldExecute(Answer):
     """The moves between log dirs."""
     later: int
     """The number of moves after the first wave."""
-    rollback: Plan = key(form=plan_document)
+    rollback: Plan = key(form=Plan.document)
     """The plan that undoes the moves."""
 
     def text(self) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _document(done: Execution) -> JsonObject:
         "log_dirs_started": replica_texts(done.log_dirs.begun),
         "log_dirs_failed": replica_texts(done.log_dirs.refused),
         "log_dirs_waiting": replica_texts(done.log_dirs.waiting),
-        "rollback": plan_document(done.rollback),
+        "rollback": done.rollback.document(),
     }
 
 

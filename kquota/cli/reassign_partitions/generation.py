@@ -14,7 +14,6 @@ from kquota.cli import move_stores, world
 from kquota.cli.contract import say, worded
 from kquota.cli.list_options import every_broker_id
 from kquota.cli.output import Answer, key
-from kquota.cli.reassign_partitions.answer import plan_document
 from kquota.cli.reassign_partitions.command import ReassignOptions
 from kquota.cli.suggestion import suggested
 from kquota.errors import Invalid, Refused, Unreachable
@@ -39,8 +38,8 @@ _TOPICS_EXAMPLE: Final = '{"topics":[{"topic":"foo"},{"topic":"bar"}],"version":
 class PlanProposed(Answer):
     """The current and the proposed replicas of the partitions."""
 
-    current: Plan = key(form=plan_document)
-    proposed: Plan = key(form=plan_document)
+    current: Plan = key(form=Plan.document)
+    proposed: Plan = key(form=Plan.document)
     move_ratio: float
     """KIP-73's MoveRatio: the fraction of the cluster's partitions that would be copied, from 0 to 1."""
     partitions_to_be_moved: int

@@ -132,10 +132,6 @@ def _id(value: Any) -> str:
     return cast(str, value)
 
 
-def _plan_document(plan: Plan) -> object:
-    return json.loads(plan.text())
-
-
 def _topic_ids(document: Any) -> dict[str, str]:
     return {values.topic(topic): values.text(known) for topic, known in document.items()}
 
@@ -255,8 +251,8 @@ _FIELDS: Final[Mapping[str, Codec]] = {
     "aborting": Codec(bool, values.flag),
     "finished": values.OPTIONAL_MOMENT,
     "taken": Codec(_taken, values.same),
-    "plan": Codec(_plan_document, of_record),
-    "rollback": Codec(_plan_document, of_record),
+    "plan": Codec(Plan.document, of_record),
+    "rollback": Codec(Plan.document, of_record),
     "owner": _OPTIONAL_OWNER,
     "reason": values.OPTIONAL_TEXT,
     "crowded": Codec(bool, values.flag),
