@@ -13,6 +13,7 @@ from kquota.cli.table import aligned
 from kquota.cli.throttle.changes import compact, spans
 from kquota.measure import counted
 from kquota.reassign.run import Run
+from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
 from kquota.throttle.standing import SHORT, BrokerOrDefault, written
@@ -29,16 +30,15 @@ def _whole(rate: float | None) -> int | None:
     return None if rate is None else round(rate)
 
 
+def _stored(rate: StoredRate) -> JsonObject:
+    return {"value": rate.value, "source": rate.source, "in_force": rate.in_force}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateShown(Part):
     """A rate as its broker reports it, and the recorded runs that set it."""
 
-    value: str
-    """The rate in bytes per second, as text."""
-    source: str
-    """Kafka's name for the source of the value."""
-    in_force: bool
-    """True if brokers enforce the rate."""
+    stored: StoredRate = spread(_stored)
     runs: tuple[str, ...]
     """The ids of the runs. Empty if no recorded run set the rate."""
 
@@ -150,18 +150,17 @@ class ThrottlesShown(Answer):
             yield from self._flow_lines()
 
     def _rate_lines(self) -> Iterator[str]:
-        together: defaultdict[tuple[int, str, str, bool, str], list[BrokerOrDefault]] = defaultdict(list)
+        together: defaultdict[tuple[int, StoredRate, str], list[BrokerOrDefault]] = defaultdict(list)
         for broker in self.brokers:
             for name, rate in broker.rates.items():
-                of = (THROTTLE_RATES.index(name), rate.value, rate.source, rate.in_force, self._by(rate.runs))
-                together[of].append(broker.broker)
-        for (index, value, source, in_force, whose), brokers in together.items():
+                together[THROTTLE_RATES.index(name), rate.stored, self._by(rate.runs)].append(broker.broker)
+        for (index, stored, whose), brokers in together.items():
             numbers = spans(b for b in brokers if isinstance(b, int))
             where = f"on broker{'s' if len(brokers) > 1 else ''} {numbers}"
             where = "in the broker defaults" if DEFAULT in brokers else where
-            origin = whose if source == DYNAMIC_BROKER else f"from {source}"
-            unheeded = "" if in_force else ", not in force"
-            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(value)} {where}, {origin}{unheeded}"
+            origin = whose if stored.source == DYNAMIC_BROKER else f"from {stored.source}"
+            unheeded = "" if stored.in_force else ", not in force"
+            yield f"{SHORT[THROTTLE_RATES[index]]:<9} {written(stored.value)} {where}, {origin}{unheeded}"
 
     def _flow_lines(self) -> Iterator[str]:
         if self.measured_seconds is None:
@@ -196,7 +195,7 @@ class ThrottlesShown(Answer):
         for broker in self.brokers:
             name = None if broker.broker is DEFAULT else str(broker.broker)
             for rate, one in broker.rates.items():
-                yield ["broker", name, rate, one.value, *self._whose(one.runs)]
+                yield ["broker", name, rate, one.stored.value, *self._whose(one.runs)]
         for listed in self.lists:
             for group in listed.held:
                 yield ["topic", listed.topic, listed.key, ",".join(group.entries), *self._whose(group.runs)]

@@ -150,7 +150,7 @@ class Selection:
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
             held = self.standing.holders(Setting.of_broker(where, key), limit.value)
         runs = tuple(run.id for run in held)
-        return RateShown(value=limit.value, source=limit.source, in_force=limit.in_force, runs=runs)
+        return RateShown(stored=limit, runs=runs)
 
     def _list(self, setting: Setting) -> ListShown:
         """Return the entries of a list, grouped by the runs that set them. An empty list has one empty group, so that
