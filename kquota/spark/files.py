@@ -11,7 +11,7 @@ import gzip
 import re
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
@@ -77,6 +77,12 @@ def log_dirs(patterns: Iterable[str], scratch: Path) -> Files:
         if not any(start.lstrip().startswith(b"{") for start in _starts(files.folder / link, name)):
             raise Invalid(f"{name}: contains no JSON line of kafka-log-dirs. ", NextStep.TAKE_SIZES)
     return files
+
+
+SIZE_FILES: Final[Mapping[str, Callable[[Iterable[str], Path], Files]]] = {"log-dirs": log_dirs}
+"""The files that an estimate can read sizes from, by the name of their source: the function that checks them and links
+them in a folder of the scratch folder. `sizes.READERS` has the reader of each source.
+"""
 
 
 def matching(pattern: str, name: Parameter, what: str = "file") -> list[Path]:

@@ -7,6 +7,7 @@ broker but without a topic and a size represents a broker or a log dir for which
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -87,6 +88,10 @@ def from_log_dirs(reader: Reader, files: Files) -> DataFrame:
     }
     row = [known.get(name, F.lit(None)).try_cast(kind).alias(name) for name, kind in _COLUMNS.items()]
     return replicas.select(*row, "file", "problem", "offline")
+
+
+READERS: Final[Mapping[str, Callable[[Reader, Files], DataFrame]]] = {"log-dirs": from_log_dirs}
+"""The reader of each source in `files.SIZE_FILES`."""
 
 
 def is_replica() -> Column:

@@ -17,6 +17,7 @@ from kquota.cli.move.estimate.inputs import GivenInputs, asked, gathered, is_liv
 from kquota.errors import Invalid
 from kquota.reassign.plan import Plan
 from kquota.sizes.bytes_in import BytesIn
+from kquota.spark.files import SIZE_FILES
 from kquota.terms import BrokerId
 from tests.spark.rows import row, written
 
@@ -127,6 +128,17 @@ def test_a_missing_history(tmp_path: Path, pattern: str, complaint: str) -> None
     with pytest.raises(Invalid) as raised:
         gathered(given(history=[str(tmp_path / pattern)]), Connection(), Plan(targets={}), tmp_path)
     assert worded(raised.value) == f"--history {tmp_path / pattern}: {complaint}"
+
+
+def test_sizes_come_from_files_of_one_source(tmp_path: Path) -> None:
+    """A row of the table is enough: each source has a reader, and the option with its name."""
+    from kquota.spark.sizes import READERS
+
+    assert READERS.keys() == SIZE_FILES.keys()
+    assert {source.replace("-", "_") for source in SIZE_FILES} <= EstimateOptions.__dataclass_fields__.keys()
+    two = replace(given(), sizes={"log-dirs": ["sizes.txt"], "volumes": ["volumes.csv"]})
+    with pytest.raises(Invalid, match="given: --log-dirs and --volumes"):
+        gathered(two, Connection(), Plan(targets={}), tmp_path)
 
 
 TOLD: dict[str, tuple[tuple[str, ...], list[str] | None, set[int], bool]] = {

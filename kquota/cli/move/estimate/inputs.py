@@ -29,13 +29,12 @@ from kquota.sizes.bytes_in import BytesIn, by_hand, parse
 from kquota.sizes.history import ROLLED, Listing
 from kquota.sizes.replica import Cordon, LogDir, cordons, hidden, topics, without_remote
 from kquota.spark import files
-from kquota.spark.files import Files, is_elsewhere, matching
+from kquota.spark.files import SIZE_FILES, Files, is_elsewhere, matching
 from kquota.spark.plan_files import PlanFiles
 from kquota.terms import SKIPS_TIERED, BrokerId, ReplicaId, TopicPartition
 from kquota.text_file import is_folder, read
 
 CLUSTER: Final = "cluster"
-LOG_DIRS: Final = "log-dirs"
 HISTORY: Final = "history"
 BYTES_IN: Final = "bytes-in"
 SAMPLE: Final = "sample"
@@ -45,7 +44,8 @@ SAMPLE: Final = "sample"
 class GivenInputs:
     """The options as values. None means that an option is not given."""
 
-    log_dirs: tuple[str, ...]
+    sizes: Mapping[str, Sequence[str]]
+    """The files with sizes, by their source in `SIZE_FILES`."""
     history: tuple[str, ...]
     window: float | None
     """The part of the history to use, in seconds before its newest snapshot. None means all of it."""
@@ -95,7 +95,7 @@ class Inputs:
     """
 
     source: str
-    """The source of the sizes: `CLUSTER`, `LOG_DIRS` or `HISTORY`."""
+    """The source of the sizes: `CLUSTER`, `HISTORY`, or a key of `SIZE_FILES`."""
     names: tuple[str, ...]
     """The given files and folders of this source. Empty for a live cluster."""
     files: Files
@@ -133,7 +133,7 @@ def asked(options: EstimateOptions) -> GivenInputs:
     # Look for files and pipes, like <(curl ...), first, because a file name may also contain "=".
     names = dict.fromkeys(text for text in rates if _is_file(text))
     found = GivenInputs(
-        log_dirs=tuple(options.log_dirs or ()),
+        sizes={source: paths for source in SIZE_FILES if (paths := getattr(options, source.replace("-", "_")))},
         history=tuple(options.history or ()),
         window=None if window is None else duration(window, "--history-window"),
         cluster=options.cluster_id,
@@ -167,35 +167,37 @@ def is_live(asked: GivenInputs, connection: Connection) -> bool:
     """Return True if the sizes come from a live cluster: an option names one, or no other source of sizes is given and
     an environment variable names one.
     """
-    stored = bool(asked.log_dirs or asked.history)
+    stored = bool(asked.sizes or asked.history)
     return names_a_cluster(connection, {}) if stored else names_a_cluster(connection)
 
 
 def gathered(asked: GivenInputs, connection: Connection, plan: Plan | PlanFiles, scratch: Path) -> Inputs:
     """Gather the inputs, and write them as files in `scratch`. Prints notes and warnings.
 
-    Sizes come from the live cluster (see `is_live`), otherwise from `--log-dirs`, otherwise from the newest snapshot of
+    Sizes come from the live cluster (see `is_live`), otherwise from `SIZE_FILES`, otherwise from the newest snapshot of
     the history. Rates come from `--bytes-in`, otherwise from the history. On a live cluster, kquota measures rates for
     `sample` seconds, unless a history or a rate for each broker with replicas is given.
 
-    Raises Invalid for `--log-dirs` together with a live cluster, for no source, and for an unusable source. Raises
-    Refused for a JSON plan that does not fit the live cluster or names a topic that Kafka hides from this user.
-    Raises Unreachable if a broker does not answer.
+    Raises Invalid for files with sizes together with a live cluster or with files of another source, for no source, and
+    for an unusable source. Raises Refused for a JSON plan that does not fit the live cluster or names a topic that
+    Kafka hides from this user. Raises Unreachable if a broker does not answer.
     """
     live = is_live(asked, connection)
-    if live and asked.log_dirs:
-        raise Invalid("two sources of sizes are given: --log-dirs and a live cluster. Give only one of them")
+    given = [*map(option_name, asked.sizes), *(["a live cluster"] if live else [])]
+    if len(given) > 1:
+        raise Invalid(f"two sources of sizes are given: {given[0]} and {given[1]}. Give only one of them")
     if live:
         found = _live(world.where(connection), asked, plan, scratch)
-    elif asked.log_dirs:
-        printed = files.log_dirs(asked.log_dirs, scratch)
-        found = Inputs(source=LOG_DIRS, names=printed.given_names(), files=printed)
+    elif asked.sizes:
+        [(source, paths)] = asked.sizes.items()
+        linked = SIZE_FILES[source](paths, scratch)
+        found = Inputs(source=source, names=linked.given_names(), files=linked)
     elif asked.history:
         found = Inputs(source=HISTORY, names=asked.history, files=files.NOTHING)
     else:
         raise Invalid(
-            "no source of sizes is given. Give --bootstrap-server HOST:PORT, --cluster NAME, --log-dirs FILE or "
-            "--history PATH"
+            "no source of sizes is given. Give --bootstrap-server HOST:PORT, --cluster NAME, "
+            f"{', '.join(f'{option_name(source)} FILE' for source in SIZE_FILES)} or --history PATH"
         )
     unused = [option_name(f.name) for f in fields(connection) if getattr(connection, f.name)]
     if unused and not live:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kquota.cli.connection import Connection
 from kquota.cli.contract import say
 from kquota.cli.engine_options import spark_reader
-from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, LOG_DIRS, GivenInputs, Inputs, is_live, must_be_alive
+from kquota.cli.move.estimate.inputs import CLUSTER, HISTORY, GivenInputs, Inputs, is_live, must_be_alive
 from kquota.measure import agreeing
 from kquota.pace.waves import Split
 from kquota.reassign.plan import Plan
@@ -86,13 +86,13 @@ def calculated(
         reader = stack.enter_context(spark_reader(job.scratch, inputs.files, job.engine, start))
         from kquota.spark.estimate import bytes_left, measure
         from kquota.spark.plans import planned, stored
-        from kquota.spark.sizes import from_log_dirs, from_snapshots
+        from kquota.spark.sizes import READERS, from_snapshots
 
         history = _history(reader, inputs, asked)
         if inputs.source == HISTORY and history:
             replicas = history.newest
         else:
-            replicas = (from_log_dirs if inputs.source == LOG_DIRS else from_snapshots)(reader, inputs.files)
+            replicas = READERS.get(inputs.source, from_snapshots)(reader, inputs.files)
         frame = planned(reader, plan) if isinstance(plan, Plan) else stored(reader, plan)
         measured = measure(
             replicas,
