@@ -41,7 +41,7 @@ def main() -> None:
 
 def _advised(folder: Path) -> tuple[float, float, int]:
     """Return the seconds of the job on a running Spark, its CPU seconds, and the number of throttled clients."""
-    from kquota.quota.advice import Wish, proposals
+    from kquota.quota.advice import ProposalRules, proposals
     from kquota.simulate.steady import throttled_time
     from kquota.sizes.history import Listing, SnapshotKey
     from kquota.spark.files import NOTHING
@@ -65,7 +65,7 @@ def _advised(folder: Path) -> tuple[float, float, int]:
         uses = job.statistics(0.99, [PRODUCER_BYTE_RATE])
         say(f"{len(uses):,} percentiles after {time.perf_counter() - began:.1f} s")
         assert len(uses) == CLIENTS
-        found = proposals(uses, {}, Wish(head_room=1.5))
+        found = proposals(uses, {}, ProposalRules(head_room=1.5))
         limits = {one.use.bucket: one for one in found if one.throttles}
         pieces = job.pieces({bucket: one.use.broker for bucket, one in limits.items()})
         waits = [throttled_time(every, limits[bucket].limit) for bucket, every in pieces]

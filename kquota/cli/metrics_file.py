@@ -82,16 +82,16 @@ class MetricsFile:
                 views = watch.glance().view.moves
             cluster = runs.cluster_id
         with move_stores.throttling(self.at, self.state_dir) as ports:
-            standing = actions.read(ports)
-            left = {setting for one in doctor.findings(standing) if one.fixable for setting in one.values}
+            throttles = actions.read(ports)
+            left = {setting for one in doctor.findings(throttles) if one.fixable for setting in one.values}
         moving = [view for view in views if not view.ended]
-        limited = [b for b in standing.brokers if any(standing.rate(b, key) for key in REPLICATION_RATES)]
+        limited = [b for b in throttles.brokers if any(throttles.rate(b, key) for key in REPLICATION_RATES)]
         values: dict[str, float | None] = {
             "kquota_moves_running": len(moving),
             "kquota_bytes_left": total(view.left for view in moving),
             "kquota_seconds_left": highest([0.0, *(view.least_seconds for view in moving)]),
             "kquota_throttled_brokers": len(limited),
-            "kquota_leftover_throttles": None if standing.unread_topics else len(left),
+            "kquota_leftover_throttles": None if throttles.unread_topics else len(left),
         }
         return cluster, values
 

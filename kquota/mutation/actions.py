@@ -70,7 +70,7 @@ class MutationWork:
     muted: float = 0.0
     """The monotonic time in seconds before which nothing may be sent (KIP-219)."""
 
-    def standing(self) -> list[TopicOutcome]:
+    def all_outcomes(self) -> list[TopicOutcome]:
         """Return the current outcome of every topic. The outcome of topics in flight is unknown."""
         flying = {mutation.topic for mutation in self.in_flight}
         waiting = [
@@ -151,7 +151,7 @@ def carry_out(
         answered = _sent(topics, clock, doing, pace, tuple(islice(doing.left, size)), give_up)
         if not answered or (doing.throttle_time_ms and not retry):
             break
-    return doing.standing()
+    return doing.all_outcomes()
 
 
 def _sent(

@@ -217,10 +217,10 @@ def _course(partitions: _GroupPartitions, at: float) -> _Course | None:
     at the time `at` has no commit in any of these partitions. Partitions whose commits cover less than `LEAST_SECONDS`
     count only if there are no others.
     """
-    several = [one.commits for one in partitions.values() if len(one.commits) > 1]
-    if not any(commits[-1].at == at for commits in several):
+    repeated = [one.commits for one in partitions.values() if len(one.commits) > 1]
+    if not any(commits[-1].at == at for commits in repeated):
         return None
-    counted = [commits for commits in several if commits[-1].at - commits[0].at >= LEAST_SECONDS] or several
+    counted = [commits for commits in repeated if commits[-1].at - commits[0].at >= LEAST_SECONDS] or repeated
     courses = [(commits[0], _before(commits), commits[-1]) for commits in counted]
     return _Course(
         seconds=max(last.at - first.at for first, _, last in courses),

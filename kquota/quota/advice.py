@@ -41,7 +41,7 @@ class BucketStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ProposalRules:
     """The rules of a proposal."""
 
     head_room: float
@@ -86,7 +86,7 @@ class ProposedLimit:
         return self.tighter and self.use.most * self.spread > self.limit
 
 
-def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wish) -> list[ProposedLimit]:
+def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, rules: ProposalRules) -> list[ProposedLimit]:
     """Return the proposal for each bucket, in the given order, on the entity with the same user and client-id.
 
     The limit is the `percentile` of the use times `head_room` times the spread, rounded up to two significant digits.
@@ -108,8 +108,8 @@ def proposals(uses: Iterable[BucketStatistics], quotas: QuotasByEntity, wish: Wi
             user=bucket.user if bucket.user in users else None,
             client_id=bucket.client_id if bucket.client_id in client_ids else None,
         )
-        factor, key = wish.spread(bucket.key), QUOTA_KEYS[bucket.key]
-        wanted = max(use.percentile * wish.head_room * factor, _LEAST[key.model])
+        factor, key = rules.spread(bucket.key), QUOTA_KEYS[bucket.key]
+        wanted = max(use.percentile * rules.head_room * factor, _LEAST[key.model])
         found.append(
             ProposedLimit(
                 use=use,
@@ -189,7 +189,7 @@ class Resized:
     new: float
 
 
-def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) -> tuple[Resized, ...]:
+def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], rules: ProposalRules) -> tuple[Resized, ...]:
     """Return the existing limits that have no proposal, but change with the number of brokers, because each broker
     enforces them separately. They are in display order.
 
@@ -199,7 +199,7 @@ def resized(quotas: QuotasByEntity, found: Sequence[ProposedLimit], wish: Wish) 
     changed = []
     for entity, limits in sorted(quotas.items(), key=lambda item: item[0].order()):
         for key, old in sorted(limits.items()):
-            row, factor = QUOTA_KEYS[key], wish.spread(key)
+            row, factor = QUOTA_KEYS[key], rules.spread(key)
             if factor == 1.0 or (entity, key) in proposed or not 0 < old < row.most:
                 continue
             new = max(1.0, float(round(old * factor))) if row.whole else max(math.ulp(0.0), old * factor)

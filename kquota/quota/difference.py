@@ -82,9 +82,9 @@ class Difference:
 
 
 def difference(
-    document: Document, standing: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
+    document: Document, current: Mapping[Entity, Limits], *, prune: bool, throttles: Throttles | None = None
 ) -> Difference:
-    """Return the changes that a document makes to the current limits, which are in `standing`, and to `throttles`.
+    """Return the changes that a document makes to the current limits, which are in `current`, and to `throttles`.
 
     A named entity gets exactly the limits in the document, and its other limits are removed. With `prune`, an entity
     that is not named loses all limits if `owns` covers it and `protect` does not. Otherwise it stays unchanged.
@@ -98,8 +98,8 @@ def difference(
             raise Invalid(
                 "`prune` needs `owns: [patterns]` in the document. The patterns name the entities that kquota may prune"
             )
-        for entity in sorted(standing.keys() - wanted.keys(), key=Entity.order):
-            if standing[entity] and document.owns.owns(entity):
+        for entity in sorted(current.keys() - wanted.keys(), key=Entity.order):
+            if current[entity] and document.owns.owns(entity):
                 if document.protect.touches(entity):
                     kept.append(entity)
                 else:
@@ -107,7 +107,7 @@ def difference(
     every = (
         Replacement(
             entity=entity,
-            before=standing.get(entity, {}),
+            before=current.get(entity, {}),
             after=wanted[entity],
             pruned=entity not in document.limits,
         )
@@ -129,12 +129,12 @@ def _must_not_be_protected(document: Document, replacements: tuple[Replacement, 
         )
 
 
-def throttlings(wanted: Throttles, standing: Throttles) -> tuple[Throttling, ...]:
-    """Return the changes that turn the throttles in `standing` into `wanted`, for the resources in `wanted`, in display
+def throttlings(wanted: Throttles, current: Throttles) -> tuple[Throttling, ...]:
+    """Return the changes that turn the throttles in `current` into `wanted`, for the resources in `wanted`, in display
     order.
     """
     every = (
-        Throttling(entity=resource, before=standing.get(resource, {}), after=wanted[resource])
+        Throttling(entity=resource, before=current.get(resource, {}), after=wanted[resource])
         for resource in sorted(wanted, key=order)
     )
     return tuple(throttling for throttling in every if any(throttling.differing()))

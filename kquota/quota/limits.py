@@ -103,7 +103,7 @@ class Replacement:
             delete=tuple(key for key, _, new in keys if new is None),
         )
 
-    def stands(self, now: Limits) -> bool:
+    def is_unchanged(self, now: Limits) -> bool:
         """Return True if `now` is still equal to `before`. NaN, which brokers accept, counts as equal to itself."""
         return _spelt(now) == _spelt(self.before)
 

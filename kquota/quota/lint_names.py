@@ -94,8 +94,8 @@ def _is_scoped(ip: str) -> bool:
 def _renamed(
     rule: str, entity: Entity, limits: Limits, among: QuotasByEntity, meant: Entity, what: str, why: str
 ) -> QuotaFinding:
-    stands = sorted(set(limits) & set(among.get(meant, {})))
-    new = {key: value for key, value in limits.items() if key not in stands and math.isfinite(value) and value > 0}
+    already_set = sorted(set(limits) & set(among.get(meant, {})))
+    new = {key: value for key, value in limits.items() if key not in already_set and math.isfinite(value) and value > 0}
     move = (QuotaChange(entity=meant, add=new),) if new else ()
     return QuotaFinding(
         rule=rule,
@@ -103,8 +103,8 @@ def _renamed(
         key=None,
         what=what,
         why=why,
-        do=f"{meant} already has {', '.join(stands)}, so compare the values. To keep those of {meant}:"
-        if stands
+        do=f"{meant} already has {', '.join(already_set)}, so compare the values. To keep those of {meant}:"
+        if already_set
         else f"if {meant} is intended, move the limits to it",
         cure=(*move, QuotaChange(entity=entity, delete=tuple(limits))),
     )

@@ -24,7 +24,7 @@ from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Move, Replicas, moves, throttled_brokers
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import MovePorts, Snapshot
-from kquota.reassign.preparation import Asked, Prepared
+from kquota.reassign.preparation import MoveRequest, Prepared
 from kquota.reassign.restoring import taking, without_topics
 from kquota.reassign.run import Run, others_than, recreated, with_id
 from kquota.reassign.throttle_writes import (
@@ -156,7 +156,7 @@ class _Obstacles:
     """Holds back moves of later waves that have a `guard.obstacle`, and reports each obstacle of a move once."""
 
     report: Callable[[str], None]
-    asked: Asked
+    asked: MoveRequest
     reported: set[tuple[TopicPartition, str]] = field(default_factory=set)
 
     def without(self, run: Run, todo: Sequence[Move], found: Snapshot) -> list[Move]:
@@ -345,11 +345,11 @@ def _after_restoring(ports: MovePorts, run: Run, error: KquotaError, *, resumed:
     if not restoration.pending:
         kind = next((kind for kind in (Conflict, Unreachable) if isinstance(error, kind)), Refused)
         return kind(error, ". No move was started, and kquota restored everything that it had written")
-    standing = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
-    _, *named = (part for pending in standing for part in ("; ", pending))
+    still_set = [KquotaError(f"{setting} (", why, ")") for setting, why in restoration.pending.items()]
+    _, *named = (part for pending in still_set for part in ("; ", pending))
     left = ". No move was started, but these settings may still be set: "
     return Incomplete(
         (error, left, *named, ". ", StepFor(NextStep.ABORT_RUN, run.id), f" restores them (record: {place})"),
         done=[str(change.setting) for change in restoration.restored],
-        undone=list(map(str, standing)),
+        undone=list(map(str, still_set)),
     )

@@ -26,7 +26,7 @@ _LOOKS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class MoveRequest:
     """The options of the operator besides the plan. Rates are bytes per second.
 
     A rate of None keeps the throttle of an open run of the plan, and means no throttle for a new run.
@@ -81,12 +81,12 @@ class Prepared:
     """The current values of the settings in `wanted`, or None for an unset setting."""
     changes: tuple[Change, ...] = ()
     """The changes of settings to write before the first wave is submitted."""
-    applied: Asked = field(default_factory=Asked)
+    applied: MoveRequest = field(default_factory=MoveRequest)
     """The options, without throttles that would have no effect on this plan. The defaults if `run` is None."""
     notes: tuple[str, ...] = ()
 
 
-def prepare(ports: MovePorts, plan: Plan, asked: Asked) -> Prepared:
+def prepare(ports: MovePorts, plan: Plan, asked: MoveRequest) -> Prepared:
     """Return the prepared run after all checks. Writes nothing.
 
     If brokers can show stale replicas, kquota prepares a new run only after two readings show the same replicas. Raises
@@ -124,7 +124,7 @@ def prepare_again(
     """Prepare a recorded run again, with its goal as the plan. Writes nothing. Raises the errors of `prepare`.
 
     Deleted partitions and topics, and topics that were recreated since the run began, are left out. `notes` of the
-    result names these topics. `force` and `sizes` are the same as in `Asked`.
+    result names these topics. `force` and `sizes` are the same as in `MoveRequest`.
     """
     found = ports.cluster.snapshot(run.goal.topics)
     deleted = {*recreated(run, found.topic_ids), *(set(run.goal.topics) - {name.topic for name in found.partitions})}
@@ -136,7 +136,9 @@ def prepare_again(
     chosen = {r: path for r, path in run.goal.log_dirs.items() if r[0] in targets}
     left = replace(run.goal, targets=targets, log_dirs=chosen)
     whole = any(EVERY_REPLICA in taken.ours for taken in run.taken.values())
-    asked = Asked(log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force, sizes=sizes)
+    asked = MoveRequest(
+        log_dir_throttle=run.log_dir_rate, additional=True, whole_topics=whole, force=force, sizes=sizes
+    )
     known = replace(
         without_topics(run, deleted), handed_over=run.handed_over | (run.goal.targets.keys() - targets.keys())
     )
@@ -184,7 +186,7 @@ def _places(plan: Plan, found: Snapshot) -> dict[TopicPartition, tuple[Replicas,
 def _prepared(
     ports: MovePorts,
     plan: Plan,
-    asked: Asked,
+    asked: MoveRequest,
     *,
     found: Snapshot,
     known: Run | None,
@@ -229,7 +231,7 @@ def _prepared(
     )
 
 
-def _applied(asked: Asked, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> Asked:
+def _applied(asked: MoveRequest, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> MoveRequest:
     """Return the options without throttles that would have no effect, because the run must not record them."""
     copies = any(move.destinations for move in moving)
     return replace(
@@ -252,7 +254,7 @@ def _with_new_topics(run: Run, topic_ids: Mapping[str, str], back: Plan) -> Run:
     )
 
 
-def _new(ports: MovePorts, plan: Plan, back: Plan, found: Snapshot, asked: Asked, others: Sequence[Run]) -> Run:
+def _new(ports: MovePorts, plan: Plan, back: Plan, found: Snapshot, asked: MoveRequest, others: Sequence[Run]) -> Run:
     begun = ports.clock.now()
     on_record = {name for other in others for name in other.goal.targets}
     return Run(
@@ -269,7 +271,7 @@ def _new(ports: MovePorts, plan: Plan, back: Plan, found: Snapshot, asked: Asked
     )
 
 
-def _with_options(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) -> Run:
+def _with_options(run: Run, plan: Plan, moving: Sequence[Move], asked: MoveRequest) -> Run:
     return replace(
         run,
         log_dir_rate=asked.log_dir_throttle or run.log_dir_rate,
@@ -278,7 +280,9 @@ def _with_options(run: Run, plan: Plan, moving: Sequence[Move], asked: Asked) ->
     )
 
 
-def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked: Asked, known: Run | None) -> None:
+def _check(
+    cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked: MoveRequest, known: Run | None
+) -> None:
     going_back = {
         move.partition: now
         for move in moving
@@ -302,7 +306,7 @@ def _check(cluster: MoveCluster, moving: Sequence[Move], found: Snapshot, asked:
 
 
 def _limits(
-    moving: Sequence[Move], unsettled: Collection[ReplicaId], found: Snapshot, asked: Asked, run: Run
+    moving: Sequence[Move], unsettled: Collection[ReplicaId], found: Snapshot, asked: MoveRequest, run: Run
 ) -> tuple[dict[Setting, tuple[str, ...]], tuple[str, ...]]:
     """Return the rates to set, and a note for each dead broker whose replication rates cannot be set."""
     limits: dict[Setting, tuple[str, ...]] = {}
@@ -329,7 +333,7 @@ def _first_wave(
     ports: MovePorts,
     moving: tuple[Move, ...],
     lists: Mapping[Setting, str | None],
-    asked: Asked,
+    asked: MoveRequest,
     limits: MoveLimits,
 ) -> tuple[tuple[Move, ...], dict[Setting, tuple[str, ...]]]:
     whole = too_long(moving, lists) if asked.whole_topics and lists else frozenset()

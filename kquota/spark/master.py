@@ -14,7 +14,7 @@ from kquota.spark.engine import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_REACH_SECONDS: Final = 10.0
+_CONNECT_SECONDS: Final = 10.0
 _EXECUTOR_SECONDS: Final = 60.0
 
 
@@ -46,7 +46,7 @@ def _reached(place: str) -> str:
     host = host.strip("[]")
     if not is_host(host) or not is_port(port):
         raise Invalid(Parameter("spark_master"), f": {place!r} is not HOST:PORT. Write spark://HOST:PORT")
-    with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS) as connection:
+    with socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS) as connection:
         return str(connection.getsockname()[0])
 
 

@@ -125,7 +125,7 @@ def partitions(
     first replica holds and leads this partition. `replicas` and `targets` need much memory, so they are included only
     if `detailed` is set.
     """
-    found = _standing(_joined(rows, plan, rates), assumed_size)
+    found = _with_calculated(_joined(rows, plan, rates), assumed_size)
     return found if detailed else found.drop("replicas", "targets")
 
 
@@ -177,7 +177,7 @@ def _no_brokers() -> Column:
     return F.array().cast("array<int>")
 
 
-def _standing(joined: DataFrame, assumed_size: int | None) -> DataFrame:
+def _with_calculated(joined: DataFrame, assumed_size: int | None) -> DataFrame:
     """Add the calculated columns in few steps, because Spark analyzes all earlier steps again for each step, which
     takes 0.1 s.
     """

@@ -16,15 +16,15 @@ from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import topics
 from kquota.terms import Default
+from kquota.throttle.cluster_throttles import SIDES, BrokerOrDefault, ClusterThrottles
 from kquota.throttle.doctor import Sightings, changes, removable, seen
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import SIDES, BrokerOrDefault, Standing
 from kquota.throttle.throughput import FlowReading, MeasuredFlow, measured, reading
 
 
-def read(ports: Ports) -> Standing:
+def read(ports: Ports) -> ClusterThrottles:
     """Return all throttles. Through the Admin API, the rates of a broker that is dead or does not answer are missing,
-    because only the broker itself reports its rates. `Standing.unread` has these brokers. A dead broker without
+    because only the broker itself reports its rates. `ClusterThrottles.unread` has these brokers. A dead broker without
     replicas is among them only if the cluster lists this broker.
 
     Values are read before moves, and runs are read twice, because a throttle that is being set now must count as used.
@@ -47,7 +47,7 @@ def read(ports: Ports) -> Standing:
             limits[where] = held
         if lists := tuple(entry.key for entry in entries if entry.key in SIDES and entry.dynamic):
             misplaced[where] = lists
-    standing = Standing(
+    throttles = ClusterThrottles(
         limits=limits,
         lists={setting: value for setting, value in stored.items() if value is not None},
         unread_topics=tuple(dict.fromkeys(setting.name for setting in asked if setting not in stored)),
@@ -58,14 +58,14 @@ def read(ports: Ports) -> Standing:
         fenced=ports.fenced(),
     )
     if configured is None:
-        return standing
+        return throttles
     # ZooKeeper lists only brokers with a config. The rates of all other brokers are unset, even if a broker is dead.
     named = {str(resource.name) for resource in configured}
-    unset: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {b: {} for b in standing.unread if str(b) not in named}
-    return replace(standing, limits={**limits, **unset})
+    unset: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {b: {} for b in throttles.unread if str(b) not in named}
+    return replace(throttles, limits={**limits, **unset})
 
 
-def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Standing) -> tuple[str, ...]:
+def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, throttles: ClusterThrottles) -> tuple[str, ...]:
     """Return the topics that Kafka hides from this user although brokers report their logs. Their lists are unknown.
 
     Kafka shows a topic only to users with Describe on it. ZooKeeper (`log_dirs` is None) hides no topic. Brokers that
@@ -74,27 +74,27 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, standing: Stan
     """
     if log_dirs is None:
         return ()
-    answering = log_dirs.brokers().keys() - set(standing.unread)
-    missing = topics(log_dirs.describe(answering, None)) - standing.topics.keys()
+    answering = log_dirs.brokers().keys() - set(throttles.unread)
+    missing = topics(log_dirs.describe(answering, None)) - throttles.topics.keys()
     try:
         if missing:
             cluster.snapshot(missing)
     except Refused:
-        # Some of the missing topics may have been created after `standing` was read. Kafka shows these now.
+        # Some of the missing topics may have been created after `throttles` was read. Kafka shows these now.
         shown = {name.topic for name in cluster.snapshot(None).partitions}
         return tuple(sorted(missing - shown))
-    return ()  # Kafka hides no topic: the missing ones were created or deleted after `standing` was read
+    return ()  # Kafka hides no topic: the missing ones were created or deleted after `throttles` was read
 
 
-def sample(log_dirs: LogDirs, standing: Standing, seconds: float, clock: Clock) -> MeasuredFlow:
+def sample(log_dirs: LogDirs, throttles: ClusterThrottles, seconds: float, clock: Clock) -> MeasuredFlow:
     """Return the throughput of listed replicas from two readings, with a wait of `seconds` between them.
 
     Raises Unreachable if a live broker does not answer, and Refused if a broker answers with an error.
     """
-    topics = sorted({setting.name for setting in standing.lists})
+    topics = sorted({setting.name for setting in throttles.lists})
     first = _reading(log_dirs, topics, clock)
     clock.sleep(seconds)
-    return measured(standing, first, _reading(log_dirs, topics, clock))
+    return measured(throttles, first, _reading(log_dirs, topics, clock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +108,19 @@ class Leftovers:
     """True if some leftovers are not old enough to be removed."""
 
 
-def leftovers(ports: Ports, standing: Standing, older_than: float) -> Leftovers:
-    """Return the leftovers of `standing`, and the changes that remove each leftover that was first seen at least
+def leftovers(ports: Ports, throttles: ClusterThrottles, older_than: float) -> Leftovers:
+    """Return the leftovers of `throttles`, and the changes that remove each leftover that was first seen at least
     `older_than` seconds ago.
 
     Records the sightings for the next check. Raises Refused if the sightings cannot be read or recorded.
     """
-    every = removable(standing)
+    every = removable(throttles)
     sightings = seen(ports.memory.recall(), every, ports.clock.now())
     ports.memory.keep(sightings)
     old = every
     if older_than > 0:
-        old = removable(standing, lambda setting, value: sightings.old(setting, value, older_than))
-    return Leftovers(sightings=sightings, changes=changes(standing, old), young=old != every)
+        old = removable(throttles, lambda setting, value: sightings.old(setting, value, older_than))
+    return Leftovers(sightings=sightings, changes=changes(throttles, old), young=old != every)
 
 
 def remove(ports: Ports, wanted: Sequence[Change]) -> Restoration:

@@ -19,23 +19,23 @@ from kquota.settings.change import Change, lists_first
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import without
 from kquota.throttle import doctor_lists, doctor_rates
-from kquota.throttle.standing import Finding, Remedy, Standing, order
+from kquota.throttle.cluster_throttles import ClusterThrottles, Finding, Remedy, order
 
-DoctorRule: TypeAlias = Callable[[Standing], Iterator[Finding]]
+DoctorRule: TypeAlias = Callable[[ClusterThrottles], Iterator[Finding]]
 Values: TypeAlias = Mapping[Setting, tuple[str, ...]]
 """Rates and list entries, by setting."""
 
 
-def ended_runs(standing: Standing) -> Iterator[Finding]:
+def ended_runs(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report open runs without running moves: all moves have ended, or some partitions are not submitted. Like `move
     status`, the rule ignores partitions that can never be submitted.
 
     Runs of `throttle set`, which have no moves, are ignored.
     """
-    for run in standing.runs:
-        if run.purpose is not Purpose.MOVE or any(name in standing.snapshot.running for name in run.plan.targets):
+    for run in throttles.runs:
+        if run.purpose is not Purpose.MOVE or any(name in throttles.snapshot.running for name in run.plan.targets):
             continue
-        waiting, every = len(not_submitted(run, standing.snapshot)), counted(len(run.goal.targets), "partition")
+        waiting, every = len(not_submitted(run, throttles.snapshot)), counted(len(run.goal.targets), "partition")
         places = {(setting.kind, setting.name) for setting in run.held}
         kinds = sorted(Counter(kind for kind, _ in places).items(), reverse=True)
         yield Finding(
@@ -69,12 +69,14 @@ RULES: Final[tuple[DoctorRule, ...]] = (
 )
 
 
-def findings(standing: Standing) -> tuple[Finding, ...]:
+def findings(throttles: ClusterThrottles) -> tuple[Finding, ...]:
     """Return every finding, in the order of `RULES`."""
-    return tuple(finding for rule in RULES for finding in rule(standing))
+    return tuple(finding for rule in RULES for finding in rule(throttles))
 
 
-def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = lambda _setting, _value: True) -> Values:
+def removable(
+    throttles: ClusterThrottles, allowed: Callable[[Setting, str], bool] = lambda _setting, _value: True
+) -> Values:
     """Return every leftover that `allowed` accepts, in display order.
 
     This includes rates that become leftovers when their lists are removed. It excludes values that a recorded run holds
@@ -83,7 +85,7 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = lamb
     cleared: dict[Setting, tuple[str, ...]] = {}
     while True:
         more: defaultdict[Setting, list[str]] = defaultdict(list)
-        for finding in findings(standing.after(changes(standing, cleared))):
+        for finding in findings(throttles.after(changes(throttles, cleared))):
             if finding.fixable:
                 for setting, values in finding.values.items():
                     more[setting] += [value for value in values if allowed(setting, value)]
@@ -94,11 +96,11 @@ def removable(standing: Standing, allowed: Callable[[Setting, str], bool] = lamb
                 cleared[setting] = tuple(dict.fromkeys((*cleared.get(setting, ()), *fresh)))
 
 
-def changes(standing: Standing, cleared: Values) -> tuple[Change, ...]:
+def changes(throttles: ClusterThrottles, cleared: Values) -> tuple[Change, ...]:
     """Return the changes that remove these values. Lists come first, because they are usually fewer and take effect at
     once.
     """
-    now = standing.values
+    now = throttles.values
     lists, rates = lists_first(
         Change(
             setting=setting,

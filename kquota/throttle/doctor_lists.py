@@ -13,26 +13,26 @@ from kquota.list_text import few, named_brokers
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import parts, replica
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_REPLICAS, LONGEST_VALUE
-from kquota.throttle.standing import SHORT, SIDES, Finding, Remedy, Standing
+from kquota.throttle.cluster_throttles import SHORT, SIDES, ClusterThrottles, Finding, Remedy
 
 _NEARLY: Final = 0.9
 _SHOWN: Final = 6
 _MISREAD: Final = "before Kafka 3.4, an empty or invalid entry disables the throttle, and a broker may fail to restart"
 
 
-def without_rates(standing: Standing) -> Iterator[Finding]:
+def without_rates(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report lists with replicas of brokers that have no rate in force for the same side (leader or follower).
 
     Brokers with unknown rates are ignored.
     """
-    moving = standing.moving_topics
-    for setting in standing.lists:
+    moving = throttles.moving_topics
+    for setting in throttles.lists:
         key = SIDES[setting.key]
         unlimited = {
             broker: entry
-            for entry in standing.foreign(setting)
-            for name, broker in standing.replicas(setting, entry)
-            if broker in standing.limits and standing.rate(broker, key) is None
+            for entry in throttles.foreign(setting)
+            for name, broker in throttles.replicas(setting, entry)
+            if broker in throttles.limits and throttles.rate(broker, key) is None
         }
         if unlimited:
             moves = setting.name in moving
@@ -47,10 +47,10 @@ def without_rates(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def stale(standing: Standing) -> Iterator[Finding]:
+def stale(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report entries whose partition does not exist, or whose broker has no replica of the partition."""
     yield from _of_entries(
-        standing,
+        throttles,
         _is_stale,
         rule="stale-entry",
         what="no such replica",
@@ -59,10 +59,10 @@ def stale(standing: Standing) -> Iterator[Finding]:
     )
 
 
-def caught_up(standing: Standing) -> Iterator[Finding]:
+def caught_up(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report entries of follower lists that name an in-sync follower of a partition that is not moving."""
     yield from _of_entries(
-        standing,
+        throttles,
         _is_caught_up,
         rule="caught-up-replica",
         what="in sync, and not part of a move",
@@ -71,12 +71,12 @@ def caught_up(standing: Standing) -> Iterator[Finding]:
     )
 
 
-def without_move(standing: Standing) -> Iterator[Finding]:
+def without_move(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report entries of existing replicas whose partition is not moving, except `*` and the entries that `caught_up`
     reports.
     """
     yield from _of_entries(
-        standing,
+        throttles,
         _is_idle,
         rule="list-without-move",
         what="not part of a move, and held by no recorded run",
@@ -84,12 +84,12 @@ def without_move(standing: Standing) -> Iterator[Finding]:
     )
 
 
-def empty(standing: Standing) -> Iterator[Finding]:
+def empty(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report lists that are set but have no entries, for example after a kill between the two writes that unset a list.
     Lists that a run holds are ignored.
     """
-    for setting, text in standing.lists.items():
-        if not parts(text) and not any(setting in run.held for run in standing.runs):
+    for setting, text in throttles.lists.items():
+        if not parts(text) and not any(setting in run.held for run in throttles.runs):
             yield Finding(
                 rule="list-empty",
                 where=str(setting),
@@ -101,11 +101,11 @@ def empty(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def wildcard(standing: Standing) -> Iterator[Finding]:
+def wildcard(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report `*` on topics without a moving partition."""
-    moving = standing.moving_topics
-    for setting in standing.lists:
-        if setting.name not in moving and EVERY_REPLICA in standing.foreign(setting):
+    moving = throttles.moving_topics
+    for setting in throttles.lists:
+        if setting.name not in moving and EVERY_REPLICA in throttles.foreign(setting):
             yield Finding(
                 rule="wildcard-without-move",
                 where=str(setting),
@@ -117,11 +117,11 @@ def wildcard(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def on_brokers(standing: Standing) -> Iterator[Finding]:
+def on_brokers(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report lists that are set on a broker, as in the text of KIP-73, or on the default of all brokers. Brokers read
     lists only from topic configs.
     """
-    for where, keys in standing.misplaced.items():
+    for where, keys in throttles.misplaced.items():
         lists = "the list" if len(keys) == 1 else "the lists"
         yield Finding(
             rule="list-on-broker",
@@ -134,9 +134,9 @@ def on_brokers(standing: Standing) -> Iterator[Finding]:
         )
 
 
-def malformed(standing: Standing) -> Iterator[Finding]:
+def malformed(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report lists with empty or repeated entries, entries that are not `partition:broker`, or entries besides `*`."""
-    for setting, text in standing.lists.items():
+    for setting, text in throttles.lists.items():
         found = parts(text)
         empty = text.count(",") + 1 - len(found) if text else 0
         wrong = [
@@ -164,9 +164,9 @@ def malformed(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def too_long(standing: Standing) -> Iterator[Finding]:
+def too_long(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report lists that are longer than a broker allows, or longer than 90% of this limit."""
-    for setting, text in standing.lists.items():
+    for setting, text in throttles.lists.items():
         size = len(text.encode())
         if size > LONGEST_VALUE * _NEARLY:
             over = size > LONGEST_VALUE
@@ -180,32 +180,32 @@ def too_long(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def _is_stale(standing: Standing, setting: Setting, entry: str) -> bool:
-    return replica(setting, entry) is not None and not standing.replicas(setting, entry)
+def _is_stale(throttles: ClusterThrottles, setting: Setting, entry: str) -> bool:
+    return replica(setting, entry) is not None and not throttles.replicas(setting, entry)
 
 
-def _is_caught_up(standing: Standing, setting: Setting, entry: str) -> bool:
-    if setting.key != FOLLOWER_REPLICAS or not _is_at_rest(standing, setting, entry):
+def _is_caught_up(throttles: ClusterThrottles, setting: Setting, entry: str) -> bool:
+    if setting.key != FOLLOWER_REPLICAS or not _is_at_rest(throttles, setting, entry):
         return False
-    ((name, broker),) = standing.replicas(setting, entry)
-    now = standing.snapshot.partitions[name]
+    ((name, broker),) = throttles.replicas(setting, entry)
+    now = throttles.snapshot.partitions[name]
     return broker in now.isr and broker != now.leader
 
 
-def _is_idle(standing: Standing, setting: Setting, entry: str) -> bool:
-    return _is_at_rest(standing, setting, entry) and not _is_caught_up(standing, setting, entry)
+def _is_idle(throttles: ClusterThrottles, setting: Setting, entry: str) -> bool:
+    return _is_at_rest(throttles, setting, entry) and not _is_caught_up(throttles, setting, entry)
 
 
-def _is_at_rest(standing: Standing, setting: Setting, entry: str) -> bool:
+def _is_at_rest(throttles: ClusterThrottles, setting: Setting, entry: str) -> bool:
     """Return whether the entry names one existing replica of a partition that is not moving."""
-    found = () if entry == EVERY_REPLICA else standing.replicas(setting, entry)
-    running = standing.snapshot.running
-    return bool(found) and not any(name in running or standing.snapshot.partitions[name].moving for name, _ in found)
+    found = () if entry == EVERY_REPLICA else throttles.replicas(setting, entry)
+    running = throttles.snapshot.running
+    return bool(found) and not any(name in running or throttles.snapshot.partitions[name].moving for name, _ in found)
 
 
 def _of_entries(
-    standing: Standing,
-    wrong: Callable[[Standing, Setting, str], bool],
+    throttles: ClusterThrottles,
+    wrong: Callable[[ClusterThrottles, Setting, str], bool],
     *,
     rule: str,
     what: str,
@@ -213,8 +213,8 @@ def _of_entries(
     many: tuple[str, str] | None = None,
 ) -> Iterator[Finding]:
     """Yield one finding for each list with wrong entries. `many` replaces `what` and `effect` for several entries."""
-    for setting in standing.lists:
-        if found := tuple(entry for entry in standing.foreign(setting) if wrong(standing, setting, entry)):
+    for setting in throttles.lists:
+        if found := tuple(entry for entry in throttles.foreign(setting) if wrong(throttles, setting, entry)):
             problem, result = (what, effect) if many is None or len(found) == 1 else many
             yield Finding(
                 rule=rule,

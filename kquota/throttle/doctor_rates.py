@@ -17,22 +17,22 @@ from kquota.terms import (
     THROTTLE_LISTS,
     BrokerId,
 )
-from kquota.throttle.standing import SHORT, Finding, Remedy, Standing, written
+from kquota.throttle.cluster_throttles import SHORT, ClusterThrottles, Finding, Remedy, written
 
 
-def without_lists(standing: Standing) -> Iterator[Finding]:
+def without_lists(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report the rates of each broker without a listed replica or a running move. Rates that a run holds are ignored.
 
     If a list is unknown, nothing is reported, because this list may name any broker.
     """
-    if standing.unread_topics:
+    if throttles.unread_topics:
         return
-    in_use = _in_use(standing)
-    for broker in standing.brokers:
+    in_use = _in_use(throttles)
+    for broker in throttles.brokers:
         settings = (Setting.of_broker(broker, key) for key in REPLICATION_RATES)
-        values = {setting: foreign for setting in settings if (foreign := standing.foreign(setting))}
+        values = {setting: foreign for setting in settings if (foreign := throttles.foreign(setting))}
         if values and broker not in in_use:
-            idle = not standing.snapshot.running
+            idle = not throttles.snapshot.running
             limits = "limits" if len(values) == 1 else "limit"
             yield Finding(
                 rule="rates-without-lists",
@@ -46,30 +46,30 @@ def without_lists(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def removable_unread(standing: Standing) -> tuple[BrokerId, ...]:
+def removable_unread(throttles: ClusterThrottles) -> tuple[BrokerId, ...]:
     """Return the brokers whose unknown rates are not in use, because no run, list or running move names the broker.
 
     If a list is unknown, return no brokers.
     """
-    if standing.unread_topics:
+    if throttles.unread_topics:
         return ()
-    in_use = _in_use(standing)
-    held = {setting.name for run in standing.runs for setting in run.held if setting.kind == "broker"}
-    return tuple(b for b in standing.unread if b not in in_use and str(b) not in held)
+    in_use = _in_use(throttles)
+    held = {setting.name for run in throttles.runs for setting in run.held if setting.kind == "broker"}
+    return tuple(b for b in throttles.unread if b not in in_use and str(b) not in held)
 
 
-def _in_use(standing: Standing) -> set[BrokerId]:
+def _in_use(throttles: ClusterThrottles) -> set[BrokerId]:
     """Return the brokers with a listed replica or a running move."""
-    moving = {broker for now in standing.snapshot.running.values() for broker in now.replicas}
-    return moving.union(broker for key in THROTTLE_LISTS for _, broker in standing.listed(key))
+    moving = {broker for now in throttles.snapshot.running.values() for broker in now.replicas}
+    return moving.union(broker for key in THROTTLE_LISTS for _, broker in throttles.listed(key))
 
 
-def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
+def differ_between_brokers(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report a rate that differs between brokers. Rates that a run holds, and brokers without a rate, are ignored."""
     for key in REPLICATION_RATES:
         brokers: defaultdict[str, list[BrokerId]] = defaultdict(list)
-        for broker in standing.brokers:
-            for value in standing.foreign(Setting.of_broker(broker, key)):
+        for broker in throttles.brokers:
+            for value in throttles.foreign(Setting.of_broker(broker, key)):
                 brokers[value].append(broker)
         if len(brokers) > 1:
             on = (
@@ -87,12 +87,12 @@ def differ_between_brokers(standing: Standing) -> Iterator[Finding]:
             )
 
 
-def differ_between_sides(standing: Standing) -> Iterator[Finding]:
+def differ_between_sides(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report brokers with different leader and follower rates, or only one rate, unless a run holds either rate."""
-    for broker in standing.brokers:
+    for broker in throttles.brokers:
         settings = {key: Setting.of_broker(broker, key) for key in REPLICATION_RATES}
-        values = {key: standing.foreign(setting) for key, setting in settings.items()}
-        now = {key: standing.values.get(setting) for key, setting in settings.items()}
+        values = {key: throttles.foreign(setting) for key, setting in settings.items()}
+        now = {key: throttles.values.get(setting) for key, setting in settings.items()}
         held = any(now[key] is not None and not values[key] for key in REPLICATION_RATES)
         if held or now[LEADER_RATE] == now[FOLLOWER_RATE]:
             continue
@@ -111,14 +111,14 @@ def differ_between_sides(standing: Standing) -> Iterator[Finding]:
         )
 
 
-def not_in_force(standing: Standing) -> Iterator[Finding]:
+def not_in_force(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report stored rates that brokers ignore: rates in `server.properties`, and in broker defaults before Kafka 3.9.
 
     Rates in broker defaults are also reported if the release is unknown.
     """
-    default = standing.limits.get(DEFAULT, {})
+    default = throttles.limits.get(DEFAULT, {})
     if stored := [key for key in SHORT if key in default and not default[key].in_force]:
-        known = "" if standing.release else ", and the release is unknown"
+        known = "" if throttles.release else ", and the release is unknown"
         rates = "the rate" if len(stored) == 1 else "the rates"
         yield Finding(
             rule="rate-not-in-force",
@@ -128,10 +128,10 @@ def not_in_force(standing: Standing) -> Iterator[Finding]:
             remedy=Remedy.SET_RATE_ON_EACH_BROKER,
             keys=tuple(stored),
         )
-    for broker in standing.brokers:
+    for broker in throttles.brokers:
         static = {
             key: limit
-            for key, limit in standing.limits[broker].items()
+            for key, limit in throttles.limits[broker].items()
             if not limit.in_force and limit.source not in (DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER)
         }
         if static:

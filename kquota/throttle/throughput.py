@@ -18,7 +18,7 @@ from kquota.terms import (
     ReplicaId,
     TopicPartition,
 )
-from kquota.throttle.standing import Standing
+from kquota.throttle.cluster_throttles import ClusterThrottles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +76,18 @@ def reading(at: float, log_dirs: Iterable[LogDir]) -> FlowReading:
     return FlowReading(at=at, logs=logs)
 
 
-def measured(standing: Standing, first: FlowReading, second: FlowReading) -> MeasuredFlow:
+def measured(throttles: ClusterThrottles, first: FlowReading, second: FlowReading) -> MeasuredFlow:
     """Return the throughput of the listed replicas between two readings.
 
     The throughput of a log is its growth in size, or an estimate from its new offsets if the sizes do not show the
     growth.
     """
     seconds = second.at - first.at
-    partitions = standing.snapshot.partitions
-    lists = {key: set(standing.listed(key)) for key in THROTTLE_LISTS}
+    partitions = throttles.snapshot.partitions
+    lists = {key: set(throttles.listed(key)) for key in THROTTLE_LISTS}
     throttled = sorted({name for replicas in lists.values() for name, _ in replicas})
-    rates = _rates(standing, throttled, first, second)
-    lags = _lags(standing, throttled, second)
+    rates = _rates(throttles, throttled, first, second)
+    lags = _lags(throttles, throttled, second)
     sums: dict[str, defaultdict[BrokerId, list[float | None]]] = {
         what: defaultdict(list) for what in ("leader", "follower", "keep_up", "behind")
     }
@@ -107,7 +107,7 @@ def measured(standing: Standing, first: FlowReading, second: FlowReading) -> Mea
     behind_by: defaultdict[BrokerId, list[int | None]] = defaultdict(list)
     for (_, broker), lag in lags.items():
         behind_by[broker].append(lag)
-    every = sorted({*standing.brokers, *behind_by})
+    every = sorted({*throttles.brokers, *behind_by})
     return MeasuredFlow(
         seconds=seconds,
         **{what: {broker: total([0.0, *of.get(broker, ())]) for broker in every} for what, of in sums.items()},
@@ -143,7 +143,7 @@ class Starved:
         return self.keep_up + self.behind >= self.rate
 
 
-def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
+def starved(throttles: ClusterThrottles, flow: MeasuredFlow) -> tuple[Starved, ...]:
     """Return the brokers whose in-sync followers use over half of the leader rate, and those whose out-of-sync
     followers can never catch up.
 
@@ -151,8 +151,8 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
     of its measured values is unknown.
     """
     leaders = []
-    for broker in standing.brokers:
-        limit = standing.rate(broker, LEADER_RATE)
+    for broker in throttles.brokers:
+        limit = throttles.rate(broker, LEADER_RATE)
         keep_up, behind = flow.keep_up.get(broker), flow.behind.get(broker)
         rate = None if limit is None else whole_number(limit.value)
         if rate is None or keep_up is None or behind is None:
@@ -164,14 +164,14 @@ def starved(standing: Standing, flow: MeasuredFlow) -> tuple[Starved, ...]:
 
 
 def _rates(
-    standing: Standing, names: Collection[TopicPartition], first: FlowReading, second: FlowReading
+    throttles: ClusterThrottles, names: Collection[TopicPartition], first: FlowReading, second: FlowReading
 ) -> dict[ReplicaId, float | None]:
     """Return the growth of each replica's log in bytes per second, or None if it is unknown. Replicas that are missing
     from one of the readings are left out.
     """
     rates: dict[ReplicaId, float | None] = {}
     for name in names:
-        now = standing.snapshot.partitions[name]
+        now = throttles.snapshot.partitions[name]
         leader = None if now.leader is None else second.logs.get((name, now.leader))
         for broker in now.replicas:
             before, after = first.logs.get((name, broker)), second.logs.get((name, broker))
@@ -202,10 +202,12 @@ def _bytes(before: Replica, after: Replica, leader: Replica | None, *, leads: bo
     return offsets * leader.size / held if held > 0 and leader.size > 0 else None
 
 
-def _lags(standing: Standing, names: Collection[TopicPartition], second: FlowReading) -> dict[ReplicaId, int | None]:
+def _lags(
+    throttles: ClusterThrottles, names: Collection[TopicPartition], second: FlowReading
+) -> dict[ReplicaId, int | None]:
     lags: dict[ReplicaId, int | None] = {}
     for name in names:
-        now = standing.snapshot.partitions[name]
+        now = throttles.snapshot.partitions[name]
         end = None if now.leader is None else second.end((name, now.leader))
         for broker in now.replicas:
             if broker != now.leader:

@@ -11,7 +11,7 @@ from kquota.cli.move.run.checks import must_have_enough_in_sync, must_have_room
 from kquota.errors import Refused
 from kquota.measure import ByteRate
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.preparation import MoveRequest, Prepared, prepare
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId
 from tests.reassign.stage import PLAN, T0, World, b
@@ -32,7 +32,7 @@ def prepared(world: World, minimum: int, isr: tuple[BrokerId, ...], plan: Plan =
     """A move of a partition with replicas on brokers 1 and 2."""
     world.cluster.least_in_sync = minimum
     world.cluster.partitions[T0] = replace(world.cluster.partitions[T0], isr=isr)
-    return prepare(world.ports, plan, Asked(throttle=ByteRate(1000)))
+    return prepare(world.ports, plan, MoveRequest(throttle=ByteRate(1000)))
 
 
 @pytest.mark.parametrize("dead", [False, True])

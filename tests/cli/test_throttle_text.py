@@ -19,7 +19,7 @@ from kquota.throttle.doctor import changes, removable, seen
 from kquota.throttle.throughput import MeasuredFlow
 from tests.cli.run import Ran
 from tests.cli.test_explain import golden
-from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, on, partition, rate, run, standing
+from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, on, partition, rate, run, throttles
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 LEADERS = Setting.of_topic("orders", LEADER)
@@ -27,7 +27,7 @@ OURS = run(
     {LEADERS: ["0:1", "0:2"], **{Setting.of_broker(b, LEADER_RATE): ["5000000"] for b in (ONE, TWO)}},
     purpose=Purpose.THROTTLE,
 )
-MESS = standing(
+MESS = throttles(
     {
         "orders": [partition(1, 2), partition(2, 3), partition(3, 1, 2, isr=[3, 2]), partition(1, 3, 2, adding=[2])],
         "payments": [partition(1, 2, 4, isr=[1, 2])],
@@ -59,10 +59,10 @@ FLOW = MeasuredFlow(
     behind={},
 )
 SHOWN = {
-    "all": Selection(standing=MESS, flow=FLOW),
-    "topic": Selection(standing=MESS, flow=FLOW, topics=("payments",)),
-    "broker": Selection(standing=MESS, flow=None, brokers=(TWO,)),
-    "nothing": Selection(standing=standing({"t": [partition(1)]}), flow=None),
+    "all": Selection(throttles=MESS, flow=FLOW),
+    "topic": Selection(throttles=MESS, flow=FLOW, topics=("payments",)),
+    "broker": Selection(throttles=MESS, flow=None, brokers=(TWO,)),
+    "nothing": Selection(throttles=throttles({"t": [partition(1)]}), flow=None),
 }
 
 

@@ -12,7 +12,7 @@ from kquota.measure import ByteRate
 from kquota.reassign import cancellation, verification
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.run import Purpose, Run, at_rate
@@ -48,7 +48,7 @@ def _execute(
     process: Process, *, additional: bool, between: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> Plan:
     limits = process.rng.choice((None, None, MoveLimits(partitions=1), MoveLimits(per_broker=1)))
-    asked = Asked(
+    asked = MoveRequest(
         throttle=process.rng.choice((_rate(process), _rate(process), None)),
         additional=additional,
         whole_topics=process.rng.random() < 0.2,
@@ -188,9 +188,9 @@ def doctor(process: Process) -> None:
         memory=process.host,
         clock=process.clock,
     )
-    standing = actions.read(ports)
-    left = actions.leftovers(ports, standing, 0.0)
-    unread = doctor_rates.removable_unread(standing.after(left.changes))
+    throttles = actions.read(ports)
+    left = actions.leftovers(ports, throttles, 0.0)
+    unread = doctor_rates.removable_unread(throttles.after(left.changes))
     actions.remove(ports, left.changes)
     clear_dead(process.cluster, unread, REPLICATION_RATES)
 

@@ -236,7 +236,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="doctor removes values that a run holds",
-        file="throttle/standing.py",
+        file="throttle/cluster_throttles.py",
         old="        held = {value for taken in held_by(self.runs, setting) for value in taken.ours}\n"
         "        if setting.is_list:",
         new="        held: set[str] = set()\n        if setting.is_list:",
@@ -422,8 +422,8 @@ MUTANTS: Final = (
     Mutant(
         name="a proposed quota ignores the number of brokers later",
         file="quota/advice.py",
-        old="wanted = max(use.percentile * wish.head_room * factor, ",
-        new="wanted = max(use.percentile * wish.head_room, ",
+        old="wanted = max(use.percentile * rules.head_room * factor, ",
+        new="wanted = max(use.percentile * rules.head_room, ",
         tests=(_ADVICE,),
         unplayed=True,
     ),

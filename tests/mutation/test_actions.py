@@ -191,7 +191,7 @@ def test_after_an_interrupt_the_results_can_be_read() -> None:
     doing = work(creations(7, 80))
     with pytest.raises(KeyboardInterrupt):
         carry_out(cluster, Interrupted(), doing, MutationPace(quota=5), seconds=60)
-    found = by_fate(doing.standing())
+    found = by_fate(doing.all_outcomes())
     assert (len(found[Fate.DONE]), len(found[Fate.REJECTED]) + len(found[Fate.NOT_SENT])) == (1, 6)
 
 
@@ -205,7 +205,7 @@ def test_after_an_interrupt_topics_in_flight_have_no_error_of_an_earlier_rejecti
     cluster, doing = Interrupted(rate=5), work(creations(7, 80))
     with pytest.raises(KeyboardInterrupt):
         carry_out(cluster, cluster.clock, doing, MutationPace(quota=None, draw=random.Random(7)), seconds=1_000)
-    found = by_fate(doing.standing())
+    found = by_fate(doing.all_outcomes())
     assert {one.error for one in found[Fate.UNKNOWN]} == {None}
     assert {type(one.error) for one in found[Fate.REJECTED]} == {QuotaViolatedException}
 

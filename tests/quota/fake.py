@@ -46,7 +46,7 @@ class FakeQuotas:
         pass
 
     def replace(self, batch: Sequence[Replacement]) -> Mapping[Entity, str]:
-        undone = {r.entity: "changed meanwhile" for r in batch if not r.stands(self.held.get(r.entity, {}))}
+        undone = {r.entity: "changed meanwhile" for r in batch if not r.is_unchanged(self.held.get(r.entity, {}))}
         self.alter([replacement.change for replacement in batch if replacement.entity not in undone])
         return undone
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kquota.quota.advice import (
     BucketStatistics,
     KeyTotal,
+    ProposalRules,
     ProposedLimit,
     Resized,
-    Wish,
     advised,
     proposals,
     resized,
@@ -47,8 +47,8 @@ def use(percentile: float, key: str = PRODUCER_BYTE_RATE, most: float = 9e6, **n
     return BucketStatistics(bucket=bucket, broker="1", percentile=percentile, most=most, seconds=60, throttled=0)
 
 
-def of(found: BucketStatistics, **wish: int) -> ProposedLimit:
-    [one] = proposals([found], QUOTAS, Wish(head_room=1.5, **wish))
+def of(found: BucketStatistics, **rules: int) -> ProposedLimit:
+    [one] = proposals([found], QUOTAS, ProposalRules(head_room=1.5, **rules))
     return one
 
 
@@ -95,9 +95,9 @@ def test_sums_are_on_one_broker() -> None:
 
 
 def test_limits_without_a_proposal_follow_the_number_of_brokers() -> None:
-    wish = Wish(head_room=1.5, brokers=3, later=6)
+    rules = ProposalRules(head_room=1.5, brokers=3, later=6)
     found = [of(use(1e6, user="alice"), brokers=3, later=6)]
-    changed = resized(QUOTAS, found, wish)
+    changed = resized(QUOTAS, found, rules)
     assert changed == (
         Resized(entity=Entity(client_id=DEFAULT), key=PRODUCER_BYTE_RATE, old=2e6, new=1e6),
         Resized(entity=ALICE, key=REQUEST_PERCENTAGE, old=50.0, new=25.0),
@@ -106,7 +106,7 @@ def test_limits_without_a_proposal_follow_the_number_of_brokers() -> None:
         Entity(client_id=DEFAULT): {PRODUCER_BYTE_RATE: 1e6},
         ALICE: {PRODUCER_BYTE_RATE: 750_000.0, CONTROLLER_MUTATION_RATE: 4.0, REQUEST_PERCENTAGE: 25.0},
     }
-    assert resized(QUOTAS, found, Wish(head_room=1.5, brokers=3)) == ()
+    assert resized(QUOTAS, found, ProposalRules(head_room=1.5, brokers=3)) == ()
 
 
 IP = Entity(ip="10.0.0.7")
@@ -125,7 +125,7 @@ UNCHANGED: dict[str, tuple[Entity, str, float]] = {
 def test_a_limit_that_limits_nothing_or_is_not_valid_does_not_change(
     entity: Entity, key: str, limit: float, later: int
 ) -> None:
-    assert resized({entity: {key: limit}}, [], Wish(head_room=1.5, brokers=3, later=later)) == ()
+    assert resized({entity: {key: limit}}, [], ProposalRules(head_room=1.5, brokers=3, later=later)) == ()
 
 
 HIGHEST: dict[str, tuple[Entity, str, float, float]] = {
@@ -136,7 +136,7 @@ HIGHEST: dict[str, tuple[Entity, str, float, float]] = {
 
 @pytest.mark.parametrize(("entity", "key", "old", "new"), HIGHEST.values(), ids=HIGHEST)
 def test_a_limit_does_not_exceed_the_maximum_of_its_key(entity: Entity, key: str, old: float, new: float) -> None:
-    (changed,) = resized({entity: {key: old}}, [], Wish(head_room=1.5, brokers=9, later=1))
+    (changed,) = resized({entity: {key: old}}, [], ProposalRules(head_room=1.5, brokers=9, later=1))
     assert changed.new == new
 
 
@@ -150,9 +150,9 @@ def test_a_limit_does_not_exceed_the_maximum_of_its_key(entity: Entity, key: str
 def test_a_proposal_is_a_valid_document(
     quotas: dict[Entity, dict[str, float]], used: list[tuple[str, float]], key: str, brokers: int, later: int
 ) -> None:
-    wish = Wish(head_room=2.0, brokers=brokers, later=later)
-    found = proposals([use(percentile, key=key, user=name) for name, percentile in used], quotas, wish)
-    changed = resized(quotas, found, wish)
+    rules = ProposalRules(head_room=2.0, brokers=brokers, later=later)
+    found = proposals([use(percentile, key=key, user=name) for name, percentile in used], quotas, rules)
+    changed = resized(quotas, found, rules)
     document = Document(limits=advised(quotas, found, changed))
     proposed = read(text(document), "quotas.yaml")
     assert {entity: limits for entity, limits in proposed.limits.items() if limits} == document.limits

@@ -29,10 +29,10 @@ def scope(*patterns: str) -> Scope:
 
 
 @st.composite
-def documents(draw: st.DrawFn, standing: Mapping[Entity, Limits]) -> Document:
+def documents(draw: st.DrawFn, current: Mapping[Entity, Limits]) -> Document:
     """A document that keeps part of the current state, changes part of it and adds to it."""
     drawn = {entity: draw(limits_of(entity)) for entity in draw(st.lists(entities, max_size=5, unique=True))}
-    kept = {entity: limits for entity, limits in standing.items() if draw(st.booleans())}
+    kept = {entity: limits for entity, limits in current.items() if draw(st.booleans())}
     owns = draw(st.sampled_from([scope("*"), scope("a*", "default-user"), scope("user:*"), scope()]))
     protect = draw(st.sampled_from([NO_ENTITY, NO_ENTITY, scope("b"), scope("default-user", "client:a")]))
     return Document(limits=kept | drawn, owns=owns, protect=protect)
@@ -40,13 +40,13 @@ def documents(draw: st.DrawFn, standing: Mapping[Entity, Limits]) -> Document:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Document, dict[Entity, dict[str, float]], bool]:
-    standing = draw(states())
-    return draw(documents(standing)), standing, draw(st.booleans())
+    current = draw(states())
+    return draw(documents(current)), current, draw(st.booleans())
 
 
-def applied(found: Difference, standing: Mapping[Entity, Limits]) -> FakeQuotas:
+def applied(found: Difference, current: Mapping[Entity, Limits]) -> FakeQuotas:
     quotas = FakeQuotas()
-    quotas.held = {entity: dict(limits) for entity, limits in standing.items()}
+    quotas.held = {entity: dict(limits) for entity, limits in current.items()}
     outcome = apply(quotas, found.replacements, iter(range(2)), lambda _: None)
     assert outcome == Outcome(done=tuple(r.entity for r in found.replacements))
     return quotas
@@ -56,19 +56,19 @@ def applied(found: Difference, standing: Mapping[Entity, Limits]) -> FakeQuotas:
 def test_applying_a_document_leads_to_its_state(
     case: tuple[Document, dict[Entity, dict[str, float]], bool],
 ) -> None:
-    document, standing, prune = case
+    document, current, prune = case
     try:
-        found = difference(document, standing, prune=prune)
+        found = difference(document, current, prune=prune)
     except Refused:
         # Only for a protected entity that the document names and that differs.
         assert any(
-            document.protect.touches(entity) and standing.get(entity, {}) != limits
+            document.protect.touches(entity) and current.get(entity, {}) != limits
             for entity, limits in document.limits.items()
         )
         return
-    now = applied(found, standing).everything()
-    for entity in {*standing, *document.limits}:
-        before, after = standing.get(entity, {}), now.get(entity, {})
+    now = applied(found, current).everything()
+    for entity in {*current, *document.limits}:
+        before, after = current.get(entity, {}), now.get(entity, {})
         if entity in document.limits:
             assert after == document.limits[entity]
         elif prune and document.owns and document.owns.owns(entity) and not document.protect.touches(entity):
@@ -92,9 +92,9 @@ def test_hashes_differ_exactly_when_changes_differ(
     other: tuple[Document, dict[Entity, dict[str, float]], bool],
 ) -> None:
     found = []
-    for document, standing, prune in (one, other, one):
+    for document, current, prune in (one, other, one):
         try:
-            found.append(difference(document, standing, prune=prune))
+            found.append(difference(document, current, prune=prune))
         except Refused:
             return
     first, second, first_again = found
@@ -161,8 +161,8 @@ def test_a_named_protected_entity_is_refused_unless_unchanged() -> None:
 
 
 def test_an_unnamed_protected_entity_is_kept_and_reported() -> None:
-    standing = {Entity(user="admin"): RATE, Entity(user="old"): RATE}
-    found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), standing, prune=True)
+    current = {Entity(user="admin"): RATE, Entity(user="old"): RATE}
+    found = difference(Document(limits={}, owns=scope("*"), protect=scope("admin")), current, prune=True)
     assert [replacement.entity for replacement in found.replacements] == [Entity(user="old")]
     assert found.kept == (Entity(user="admin"),)
 
@@ -170,11 +170,11 @@ def test_an_unnamed_protected_entity_is_kept_and_reported() -> None:
 def test_throttles_of_named_resources_are_replaced_and_hashed() -> None:
     one, other = Resource(kind="topics", name="t"), Resource(kind="brokers", name="1")
     document = Document(limits={}, owns=scope("*"), throttles={one: {LEADER_REPLICAS: "0:1,0:2"}, other: {}})
-    standing = {one: {LEADER_REPLICAS: "0:2, 0:1,"}, other: {LEADER_RATE: "5"}, Resource(kind="topics", name="x"): {}}
-    found = difference(document, {}, prune=True, throttles=standing)
+    current = {one: {LEADER_REPLICAS: "0:2, 0:1,"}, other: {LEADER_RATE: "5"}, Resource(kind="topics", name="x"): {}}
+    found = difference(document, {}, prune=True, throttles=current)
     assert [(t.entity, list(t.differing())) for t in found.changes] == [(other, [(LEADER_RATE, "5", None)])]
     assert found.hash != difference(document, {}, prune=True, throttles={other: {LEADER_RATE: "6"}}).hash
-    after = difference(document, {}, prune=True, throttles=standing | {other: {}})
+    after = difference(document, {}, prune=True, throttles=current | {other: {}})
     assert after.changes == ()
 
 

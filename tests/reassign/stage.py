@@ -10,7 +10,7 @@ from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import MovePorts
-from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.preparation import MoveRequest, Prepared, prepare
 from kquota.reassign.verification import Verification, unless_it_writes, verify
 from kquota.settings.resource import Setting
 from kquota.stores.record.runs import RecordedRuns
@@ -60,7 +60,7 @@ class World:
         return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
 
     def prepare(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Prepared:
-        asked = Asked(throttle=None if rate is None else ByteRate(rate), additional=additional)
+        asked = MoveRequest(throttle=None if rate is None else ByteRate(rate), additional=additional)
         return prepare(self.ports, plan, asked)
 
     def execute(self, plan: Plan = PLAN, rate: int | None = 1000, additional: bool = False) -> Execution:

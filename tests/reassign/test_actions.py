@@ -22,7 +22,7 @@ from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.restoring import held_on, taking, without_values
@@ -265,7 +265,7 @@ def test_an_impossible_move_is_refused_before_any_write(world: World, plan: Plan
 
 def test_a_change_of_replication_factors_is_refused_with_every_partition(world: World) -> None:
     """Kafka's tool sets the throttle first, and then names each partition (4.3.1)."""
-    same = Asked(same_replication_factor=True, additional=True, force=True)
+    same = MoveRequest(same_replication_factor=True, additional=True, force=True)
     changed = Plan(targets={T0: b(3), T1: b(1, 2, 3), U0: b(2, 3)})
     with pytest.raises(Refused, match=r"of 2 partitions \(t-0 from 2 to 1, t-1 from 2 to 3\)"):
         prepare(world.ports, changed, same)
@@ -273,7 +273,7 @@ def test_a_change_of_replication_factors_is_refused_with_every_partition(world: 
 
 def test_the_target_of_a_running_move_has_the_replication_factor(world: World) -> None:
     """As in the controller of Kafka 4.3.1, which compares the plan with the target, and not with the old replicas."""
-    same = Asked(same_replication_factor=True, additional=True, force=True)
+    same = MoveRequest(same_replication_factor=True, additional=True, force=True)
     world.cluster.submit({T0: b(1, 2, 4)})
     longer = prepare(world.ports, Plan(targets={T0: b(1, 3, 4)}), same)
     assert [move.partition for move in longer.moving] == [T0]

@@ -14,7 +14,7 @@ from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import MovePorts
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.verification import verify
 from kquota.settings.resource import Setting
@@ -39,7 +39,7 @@ PRIOR = {
     Setting.of_broker(BrokerId(2), FOLLOWER_RATE): "77",
     Setting.of_topic("t", "retention.ms"): "5",
 }
-ASKED = Asked(throttle=ByteRate(1000))
+ASKED = MoveRequest(throttle=ByteRate(1000))
 
 Command = Callable[["Stage", MovePorts], object]
 

@@ -17,7 +17,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Move, PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards
 from kquota.reassign.run import Run, at_rate
@@ -120,7 +120,7 @@ def test_a_wave_is_refilled_as_moves_end(
     crowd(world)
     seen: list[int] = []
     world.clock = ending(world, seen)
-    asked = Asked(throttle=throttle, limits=limits, sizes=dict.fromkeys(NAMES, 100))
+    asked = MoveRequest(throttle=throttle, limits=limits, sizes=dict.fromkeys(NAMES, 100))
     done = carry_out(prepare(world.ports, PLAN, asked))
     assert sorted(done.started) == NAMES
     assert max(seen) == most
@@ -138,7 +138,7 @@ def test_no_wave_starts_while_it_is_held_back(world: World) -> None:
     world.clock = ending(world, seen)
     reasons = iter([None, "a broker is down", "a broker is down", "a broker is down"])
     told: list[str] = []
-    asked = Asked(limits=MoveLimits(partitions=2))
+    asked = MoveRequest(limits=MoveLimits(partitions=2))
     prepared = prepare(world.ports, PLAN, asked)
     carry_out(prepared, told.append, hold_back=lambda: next(reasons, None))
     assert seen[:5] == [2, 2, 1, 2, 2], "two moves ended without a new one"
@@ -163,7 +163,7 @@ def then(world: World, change: Callable[[Run], Run]) -> Iterator[None]:
 def in_waves(world: World, change: Callable[[Run], Run]) -> Execution:
     crowd(world)
     world.clock = ending(world, [])
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=2))
     prepared = prepare(world.ports, PLAN, asked)
     return carry_out(prepared, between=lambda: then(world, change))
 
@@ -198,7 +198,7 @@ def test_every_wave_is_throttled_although_verify_restores_the_rates_between_two_
         return submit(targets)
 
     monkeypatch.setattr(world.cluster, "submit", throttled)
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     done = carry_out(prepare(world.ports, PLAN, asked), between=verified)
     assert sorted(done.started) == NAMES
     assert submitted == [["1000"] * 6] * len(NAMES)
@@ -223,7 +223,7 @@ def test_no_wave_starts_while_the_record_of_the_run_cannot_be_read(
 ) -> None:
     crowd(world)
     world.clock = ending(world, [])
-    prepared = prepare(world.ports, PLAN, Asked(limits=MoveLimits(partitions=2)))
+    prepared = prepare(world.ports, PLAN, MoveRequest(limits=MoveLimits(partitions=2)))
 
     @contextmanager
     def overwritten() -> Iterator[None]:
@@ -241,7 +241,7 @@ def test_no_log_dir_is_requested_after_another_kquota_ended_the_run(world: World
     world.clock = ending(world, [])
     dirs = MemoryDirs(log_dirs={broker: {"/a": None, "/b": None} for broker in b(1, 2, 3)})
     plan = replace(PLAN, log_dirs=dict.fromkeys([(name, BrokerId(3)) for name in NAMES], "/b"))
-    prepared = prepare(replace(world.ports, dirs=dirs), plan, Asked(limits=MoveLimits(partitions=2)))
+    prepared = prepare(replace(world.ports, dirs=dirs), plan, MoveRequest(limits=MoveLimits(partitions=2)))
     announced: list[int] = []
 
     @contextmanager
@@ -265,7 +265,7 @@ def test_a_killed_run_continues_under_its_own_limits(world: World) -> None:
         raise KeyboardInterrupt
 
     world.clock = Ticks(die)
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=2, in_flight=10**6))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=2, in_flight=10**6))
     with pytest.raises(KeyboardInterrupt):
         carry_out(prepare(world.ports, PLAN, asked))
     (run,) = world.runs.unfinished()

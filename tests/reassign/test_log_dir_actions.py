@@ -14,7 +14,7 @@ from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.log_dirs import Place
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import MoveRequest, prepare
 from kquota.settings.resource import Setting
 from kquota.terms import LOG_DIR_RATE, BrokerId, TopicPartition
 from tests.reassign.dirs_contract import ReplicaDirsContract, Stage
@@ -57,7 +57,7 @@ def test_the_rate_is_set_on_the_brokers_that_copy_between_their_log_dirs(tmp_pat
         targets={T0: (ONE, TWO), T1: (ONE, TWO), U0: (ONE, THREE)},
         log_dirs={(T1, TWO): B, (T0, ONE): B, (T0, TWO): B, (U0, THREE): B},
     )
-    asked = Asked(log_dir_throttle=ByteRate(1_000))
+    asked = MoveRequest(log_dir_throttle=ByteRate(1_000))
     prepared = prepare(replace(world.ports, dirs=dirs), plan, asked)
     rates = {name: values for name, values in prepared.wanted.items() if name.key == LOG_DIR_RATE}
     assert list(rates.items()) == [(Setting.of_broker(broker, LOG_DIR_RATE), ("1000",)) for broker in (ONE, TWO)]

@@ -11,7 +11,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import MoveRequest, prepare
 from kquota.reassign.progress import Progress
 from kquota.reassign.wave import MoveLimits
 from kquota.terms import BrokerId, TopicPartition
@@ -83,7 +83,7 @@ def executed(
             return super().submit(targets)
 
     world.clock = Ticks(look)
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1), force=force)
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=1), force=force)
     world.cluster = Counted(alive=world.cluster.alive, partitions=world.cluster.partitions)
     prepared = prepare(world.ports, plan, asked)
     done = carry_out(prepared, told.append)

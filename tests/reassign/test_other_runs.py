@@ -14,7 +14,7 @@ from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import Snapshot
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.recovery import RunState, backwards, recover, state
 from kquota.reassign.run import Run
 from kquota.reassign.wave import MoveLimits
@@ -36,7 +36,7 @@ def interrupted(world: World) -> Run:
     def die(_: float) -> None:
         raise Killed
 
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     with pytest.raises(Killed):
         carry_out(prepare(replace(world.ports, clock=Ticks(on_sleep=die)), FIRST, asked))
     world.cluster.finish(T0)
@@ -104,14 +104,14 @@ def test_a_run_does_not_move_partitions_that_another_run_still_has_to_submit(
     steps = [str(part) for part in raised.value.args if isinstance(part, StepFor)]
     assert steps == [f"resuming run {first.id}", f"aborting run {first.id}"]
     assert (world.cluster.writes, world.open_runs()) == (writes, 1)
-    forced = Asked(throttle=ByteRate(1000), force=True, additional=True)
+    forced = MoveRequest(throttle=ByteRate(1000), force=True, additional=True)
     assert carry_out(prepare(world.ports, second, forced)).started == tuple(names)
 
 
 @pytest.mark.parametrize("plan", [PLAN, Plan(targets={T1: b(1, 3)}), FIRST], ids=["moved", "same replicas", "own"])
 def test_other_partitions_and_equal_replicas_are_no_conflict(world: World, plan: Plan) -> None:
     interrupted(world)
-    prepare(world.ports, plan, Asked())
+    prepare(world.ports, plan, MoveRequest())
 
 
 def test_an_interrupted_run_can_still_be_undone(world: World) -> None:
@@ -137,7 +137,7 @@ def test_own_moves_need_no_force_when_they_are_undone(world: World) -> None:
 
 def test_move_run_names_the_moves_that_are_already_running(world: World) -> None:
     world.cluster.submit({U0: b(3)})
-    asked = Asked(throttle=ByteRate(1000), additional=True)
+    asked = MoveRequest(throttle=ByteRate(1000), additional=True)
     prepared = prepare(world.ports, PLAN, asked)
     with pytest.raises(Refused, match=r"1 other move is running \(u-0\)\..*`kquota move watch .*--once`.*--force"):
         must_be_the_only_move(prepared)
@@ -148,5 +148,5 @@ def test_move_run_names_the_moves_that_are_already_running(world: World) -> None
 def test_move_run_continues_its_own_moves_beside_others(world: World) -> None:
     world.execute()
     world.cluster.submit({U0: b(3)})
-    asked = Asked(throttle=ByteRate(1000), additional=True)
+    asked = MoveRequest(throttle=ByteRate(1000), additional=True)
     must_be_the_only_move(prepare(world.ports, PLAN, asked))

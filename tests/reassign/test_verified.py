@@ -14,7 +14,7 @@ from kquota.cli.reassign_partitions.verification import verified
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import Recovery, backwards, recover
 from kquota.reassign.wave import MoveLimits
@@ -43,7 +43,7 @@ def test_a_later_wave_that_waits_for_running_moves_has_not_failed(world: World) 
 
     plan = Plan(targets={T0: b(1, 3), T1: b(1, 3)})
     world.clock = Ticks(die)
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     with pytest.raises(KeyboardInterrupt):
         carry_out(prepare(world.ports, plan, asked))
     found = world.verify(plan)

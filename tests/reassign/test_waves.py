@@ -11,7 +11,7 @@ from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import MoveRequest, prepare
 from kquota.reassign.progress import Progress
 from kquota.reassign.wave import MoveLimits
 from kquota.settings.resource import Setting
@@ -52,7 +52,7 @@ def test_with_consent_the_whole_topic_is_throttled_at_once(world: World) -> None
     big(world)
     followers = Setting.of_topic("big", FOLLOWER_REPLICAS)
     world.cluster.write(followers, "7:7")
-    asked = Asked(throttle=ByteRate(1000), whole_topics=True)
+    asked = MoveRequest(throttle=ByteRate(1000), whole_topics=True)
     done = carry_out(prepare(world.ports, BIG_PLAN, asked))
     assert len(done.started) == len(BIG)
     assert {value for setting, value in world.cluster.configs.items() if setting.is_list} == {"*"}
@@ -64,7 +64,7 @@ def test_with_consent_the_whole_topic_is_throttled_at_once(world: World) -> None
 
 def test_the_last_of_two_runs_removes_a_shared_wildcard(world: World) -> None:
     big(world)
-    asked = Asked(throttle=ByteRate(1000), whole_topics=True, additional=True)
+    asked = MoveRequest(throttle=ByteRate(1000), whole_topics=True, additional=True)
     first = Plan(targets={n: b(1, 3) for n in BIG if n.partition < 2999})
     second = Plan(targets={TopicPartition("big", 2999): b(1, 3)})
     for plan in (first, second):
@@ -117,7 +117,7 @@ def test_a_topic_that_is_created_again_between_waves_is_not_moved(world: World) 
             world.cluster.finish(T0)
 
     world.clock = Ticks(meanwhile)
-    asked = Asked(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
+    asked = MoveRequest(throttle=ByteRate(1000), limits=MoveLimits(partitions=1))
     done = carry_out(prepare(world.ports, plan, asked))
     assert done.started == (T0,)
     assert world.cluster.partitions[U0].replicas == b(1, 2)
@@ -137,7 +137,7 @@ def test_each_wave_is_reported_once(world: World) -> None:
 
     world.clock = Ticks(end_at_the_fifth)
     told: list[str] = []
-    carry_out(prepare(world.ports, BIG_PLAN, Asked(throttle=ByteRate(1000))), told.append)
+    carry_out(prepare(world.ports, BIG_PLAN, MoveRequest(throttle=ByteRate(1000))), told.append)
     assert len(told) == len(set(told))
     assert looks >= 5 * len(told) > 0
 

@@ -21,7 +21,7 @@ from kquota.terms import (
     BrokerId,
     TopicPartition,
 )
-from kquota.throttle.standing import BrokerOrDefault, Standing
+from kquota.throttle.cluster_throttles import BrokerOrDefault, ClusterThrottles
 
 BEGUN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 LEADER, FOLLOWER = LEADER_REPLICAS, FOLLOWER_REPLICAS
@@ -51,7 +51,7 @@ def on(broker: int, value: str) -> dict[BrokerOrDefault, dict[str, StoredRate]]:
     return {BrokerId(broker): {key: rate(value) for key in BOTH_RATES}}
 
 
-def standing(
+def throttles(
     partitions: Mapping[str, Sequence[PartitionReplicas]],
     lists: Mapping[tuple[str, str], str] | None = None,
     limits: Mapping[BrokerOrDefault, Mapping[str, StoredRate]] | None = None,
@@ -62,7 +62,7 @@ def standing(
     release: tuple[int, ...] | None = (4, 1),
     unread_topics: Sequence[str] = (),
     topic_ids: Mapping[str, str] | None = None,
-) -> Standing:
+) -> ClusterThrottles:
     """Return the throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
     named = {TopicPartition(topic, n): now for topic, all_ in partitions.items() for n, now in enumerate(all_)}
     snapshot = Snapshot(
@@ -71,7 +71,7 @@ def standing(
         running={name: now for name, now in named.items() if now.moving},
         topic_ids=topic_ids or {},
     )
-    return Standing(
+    return ClusterThrottles(
         limits={**{BrokerId(b): {} for b in alive}, **(limits or {})},
         lists={Setting.of_topic(topic, key): text for (topic, key), text in (lists or {}).items()},
         snapshot=snapshot,

@@ -74,6 +74,6 @@ def test_over_zookeeper_a_broker_without_a_znode_has_no_rate(tmp_path: Path, dam
     cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3)}
     configs = OverZooKeeper(topics=["t"], brokers=[2, *damaged])
     configs.damaged = tuple(map(str, damaged))
-    standing = actions.read(ports(tmp_path, cluster, configs, None))
-    assert standing.unread == damaged
-    assert standing.brokers == tuple(broker for broker in (1, 2, 3) if broker not in damaged)
+    throttles = actions.read(ports(tmp_path, cluster, configs, None))
+    assert throttles.unread == damaged
+    assert throttles.brokers == tuple(broker for broker in (1, 2, 3) if broker not in damaged)

@@ -9,10 +9,10 @@ from kquota.cli.throttle.show.run import Selection
 from kquota.reassign.run import Purpose
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle.cluster_throttles import ClusterThrottles, Remedy
 from kquota.throttle.doctor import findings
 from kquota.throttle.doctor_rates import removable_unread
-from kquota.throttle.standing import Remedy, Standing
-from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, standing
+from tests.throttle.stage import FOLLOWER, LEADER, on, partition, rate, run, throttles
 
 ONE = BrokerId(1)
 T0 = TopicPartition("t", 0)
@@ -30,12 +30,12 @@ STATIC = "STATIC_BROKER_CONFIG"
 OF_ALL = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 Expected = list[tuple[str, str, bool]]
-CASES: dict[str, tuple[Standing, Expected]] = {
-    "nothing stands": (standing(AT_REST), []),
-    "a foreign move under way": (standing(MOVING, BOTH_LISTS, RATES), []),
-    "our move under way": (standing(MOVING, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 3]})]), []),
+CASES: dict[str, tuple[ClusterThrottles, Expected]] = {
+    "nothing stands": (throttles(AT_REST), []),
+    "a foreign move under way": (throttles(MOVING, BOTH_LISTS, RATES), []),
+    "our move under way": (throttles(MOVING, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 3]})]), []),
     "a throttle that was set and is on record": (
-        standing(
+        throttles(
             AT_REST,
             {("t", LEADER): "*"},
             on(1, "1"),
@@ -49,48 +49,48 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         [],
     ),
     "our move has ended": (
-        standing(AT_REST, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 2]})]),
+        throttles(AT_REST, BOTH_LISTS, RATES, runs=[run(HELD, {T0: [1, 2]})]),
         [("run-ended", "run 20260301T123000Z-0123456789ab", False)],
     ),
-    "rates without lists": (standing(AT_REST, limits=on(2, "1000")), [("rates-without-lists", "broker 2", True)]),
+    "rates without lists": (throttles(AT_REST, limits=on(2, "1000")), [("rates-without-lists", "broker 2", True)]),
     "rates while something moves elsewhere": (
-        standing({"t": [partition(1, 2, adding=[2])]}, limits=on(3, "1000")),
+        throttles({"t": [partition(1, 2, adding=[2])]}, limits=on(3, "1000")),
         [("rates-without-lists", "broker 3", False)],
     ),
-    "rates of a broker that takes part in a move": (standing(MOVING, limits=on(3, "1000")), []),
+    "rates of a broker that takes part in a move": (throttles(MOVING, limits=on(3, "1000")), []),
     "lists without rates, and nothing moves": (
-        standing(AT_REST, {("t", LEADER): "0:1"}),
+        throttles(AT_REST, {("t", LEADER): "0:1"}),
         [
             ("lists-without-rates", "topic t leader.replication.throttled.replicas", False),
             ("list-without-move", "topic t leader.replication.throttled.replicas", True),
         ],
     ),
     "lists without rates, and it moves": (
-        standing(MOVING, BOTH_LISTS, on(1, "1000") | on(2, "1000")),
+        throttles(MOVING, BOTH_LISTS, on(1, "1000") | on(2, "1000")),
         [("lists-without-rates", "topic t follower.replication.throttled.replicas", False)],
     ),
     "a rate on the default of all is a rate from 3.9": (
-        standing(MOVING, BOTH_LISTS, {DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
+        throttles(MOVING, BOTH_LISTS, {DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
         [],
     ),
     "a rate on the default of all without a list, which no tool sets for a move": (
-        standing(AT_REST, limits={DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
+        throttles(AT_REST, limits={DEFAULT: {k: rate("1", OF_ALL) for k in (LEADER_RATE, FOLLOWER_RATE)}}),
         [],
     ),
     "an entry of a partition that does not exist": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,9:1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,9:1"}, RATES),
         [("stale-entry", "topic t leader.replication.throttled.replicas", True)],
     ),
     "an entry of a topic that does not exist": (
-        standing(MOVING, BOTH_LISTS | {("gone", LEADER): "0:1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("gone", LEADER): "0:1"}, RATES),
         [("stale-entry", "topic gone leader.replication.throttled.replicas", True)],
     ),
     "an entry of a broker that holds no such replica": (
-        standing(MOVING, {("t", FOLLOWER): "0:3,0:4"}, RATES),
+        throttles(MOVING, {("t", FOLLOWER): "0:3,0:4"}, RATES),
         [("stale-entry", "topic t follower.replication.throttled.replicas", True)],
     ),
     "a follower in sync that is still listed": (
-        standing(AT_REST, {("t", FOLLOWER): "0:2"}, RATES),
+        throttles(AT_REST, {("t", FOLLOWER): "0:2"}, RATES),
         [
             ("rates-without-lists", "broker 1", True),
             ("rates-without-lists", "broker 3", True),
@@ -98,34 +98,34 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         ],
     ),
     "a follower that is behind, without a move": (
-        standing({"t": [partition(1, 2, isr=[1])]}, {("t", FOLLOWER): "0:2"}, on(2, "1000")),
+        throttles({"t": [partition(1, 2, isr=[1])]}, {("t", FOLLOWER): "0:2"}, on(2, "1000")),
         [("list-without-move", "topic t follower.replication.throttled.replicas", True)],
     ),
     "everything without a move": (
-        standing({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, RATES),
+        throttles({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, RATES),
         [
             ("rates-without-lists", "broker 3", True),
             ("wildcard-without-move", "topic t leader.replication.throttled.replicas", True),
         ],
     ),
-    "everything while one partition moves": (standing(MOVING, {("t", LEADER): "*"}, RATES), []),
+    "everything while one partition moves": (throttles(MOVING, {("t", LEADER): "*"}, RATES), []),
     "a list on a broker": (
-        standing(AT_REST, misplaced={ONE: (LEADER,), DEFAULT: (LEADER, FOLLOWER)}),
+        throttles(AT_REST, misplaced={ONE: (LEADER,), DEFAULT: (LEADER, FOLLOWER)}),
         [("list-on-broker", "broker 1", False), ("list-on-broker", "default broker", False)],
     ),
     "rates that differ between brokers": (
-        standing(MOVING, BOTH_LISTS, RATES | {BrokerId(3): {LEADER_RATE: rate("2000"), FOLLOWER_RATE: rate("1000")}}),
+        throttles(MOVING, BOTH_LISTS, RATES | {BrokerId(3): {LEADER_RATE: rate("2000"), FOLLOWER_RATE: rate("1000")}}),
         [
             ("rates-differ-between-brokers", "brokers 1,2,3", False),
             ("rates-differ-between-sides", "broker 3", False),
         ],
     ),
     "a side without a rate": (
-        standing(MOVING, limits={ONE: {LEADER_RATE: rate("1000")}}),
+        throttles(MOVING, limits={ONE: {LEADER_RATE: rate("1000")}}),
         [("rates-differ-between-sides", "broker 1", False)],
     ),
     "one side set by a run, the other by an operator": (
-        standing(
+        throttles(
             MOVING,
             {},
             {ONE: {LEADER_RATE: rate("1000"), FOLLOWER_RATE: rate("7")}},
@@ -134,46 +134,46 @@ CASES: dict[str, tuple[Standing, Expected]] = {
         [],
     ),
     "a rate on the default of all before 3.9": (
-        standing(AT_REST, limits={DEFAULT: {LEADER_RATE: rate("1", OF_ALL, in_force=False)}}, release=(3, 8)),
+        throttles(AT_REST, limits={DEFAULT: {LEADER_RATE: rate("1", OF_ALL, in_force=False)}}, release=(3, 8)),
         [("rate-not-in-force", "default broker", False)],
     ),
     "a rate in server.properties": (
-        standing(AT_REST, limits={ONE: {FOLLOWER_RATE: rate("1", STATIC, in_force=False)}}),
+        throttles(AT_REST, limits={ONE: {FOLLOWER_RATE: rate("1", STATIC, in_force=False)}}),
         [("rate-not-in-force", "broker 1", False)],
     ),
     "a leading comma": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): ",0:1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): ",0:1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
     "an entry twice": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,0:1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): "0:1,0:1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
     "an entry in KIP-73's draft form": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): "0-1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): "0-1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
     "an entry with more digits than a number can have": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): "1" * 5000 + ":1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): "1" * 5000 + ":1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
     "an entry with a partition that none can be": (
-        standing(MOVING, BOTH_LISTS | {("t", LEADER): "9999999999:1"}, RATES),
+        throttles(MOVING, BOTH_LISTS | {("t", LEADER): "9999999999:1"}, RATES),
         [("list-malformed", "topic t leader.replication.throttled.replicas", False)],
     ),
     "an empty list": (
-        standing(AT_REST, {("t", LEADER): ""}),
+        throttles(AT_REST, {("t", LEADER): ""}),
         [("list-empty", "topic t leader.replication.throttled.replicas", True)],
     ),
     "an empty list of a topic whose list a run holds": (
-        standing(MOVING, {("t", LEADER): ""}, runs=[run({LEADERS: ["0:1"]}, {T0: [1, 3]})]),
+        throttles(MOVING, {("t", LEADER): ""}, runs=[run({LEADERS: ["0:1"]}, {T0: [1, 3]})]),
         [],
     ),
 }
 
 
 @pytest.mark.parametrize(("now", "expected"), CASES.values(), ids=CASES)
-def test_findings(now: Standing, expected: Expected) -> None:
+def test_findings(now: ClusterThrottles, expected: Expected) -> None:
     assert [(one.rule, one.where, one.fixable) for one in findings(now)] == expected
 
 
@@ -185,7 +185,7 @@ def test_a_list_near_the_maximum_length_of_a_broker(length: int, rules: list[str
     moving = {"t": [partition(1, 2, 3, adding=[3]) for _ in range(10_000)]}
     count, more = divmod(length + 1, 7)
     text = "0" * more + ",".join(f"{number:04}:1" for number in range(count))
-    found = findings(standing(moving, {("t", LEADER): text}, RATES))
+    found = findings(throttles(moving, {("t", LEADER): text}, RATES))
     assert len(text) == length
     assert [one.rule for one in found if one.rule.startswith("list-")] == rules
 
@@ -198,7 +198,7 @@ def test_every_finding_states_its_effect_and_the_next_step() -> None:
 
 
 def test_a_run_that_restored_its_throttle_between_two_waves_holds_none() -> None:
-    (found,) = findings(standing(AT_REST, runs=[run({setting: [] for setting in HELD}, {T0: [1, 2]})]))
+    (found,) = findings(throttles(AT_REST, runs=[run({setting: [] for setting in HELD}, {T0: [1, 2]})]))
     assert found.effect == "no throttle is left to restore"
 
 
@@ -206,7 +206,7 @@ def test_a_run_whose_moves_were_never_submitted_should_be_resumed() -> None:
     from dataclasses import replace
 
     waiting = replace(run(HELD, {T0: [1, 3]}), handed_over=frozenset())
-    (found,) = findings(standing(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
+    (found,) = findings(throttles(AT_REST, BOTH_LISTS, RATES, runs=[waiting]))
     assert found.rule == "run-ended"
     assert found.what == "1 of its 1 partition is not submitted yet"
     assert found.effect == "its throttle is still set on 1 topic and 3 brokers"
@@ -219,14 +219,14 @@ def test_a_run_whose_waiting_partitions_can_never_be_submitted_should_be_ended(g
 
     target = [1, 2] if gone == "moved by another client" else [1, 3]
     waiting = replace(run(HELD, {T0: target}), handed_over=frozenset(), topic_ids={"t": "old"})
-    now = standing({} if gone == "deleted" else AT_REST, topic_ids={"t": "new" if gone == "recreated" else "old"})
+    now = throttles({} if gone == "deleted" else AT_REST, topic_ids={"t": "new" if gone == "recreated" else "old"})
     (found,) = findings(replace(now, runs=(waiting,)))
     assert found.what == "all of its moves have ended, but the run is still open"
     assert found.remedy is Remedy.END_RUN
 
 
 def test_a_finding_about_several_entries_is_in_the_plural() -> None:
-    found = findings(standing(AT_REST, {("t", LEADER): "9:1,9:2"}, RATES))
+    found = findings(throttles(AT_REST, {("t", LEADER): "9:1,9:2"}, RATES))
     assert [(one.what, one.effect) for one in found if one.rule == "stale-entry"] == [
         ("9:1,9:2: no such replicas", "take up space, and throttle the replicas if they are created later")
     ]
@@ -241,53 +241,53 @@ def test_a_finding_about_several_entries_is_in_the_plural() -> None:
     ],
 )
 def test_only_empty_and_invalid_entries_disable_a_throttle(text: str, what: str, disables: bool) -> None:
-    (found,) = findings(standing(MOVING, BOTH_LISTS | {("t", LEADER): text}, RATES))
+    (found,) = findings(throttles(MOVING, BOTH_LISTS | {("t", LEADER): text}, RATES))
     assert (found.what, "disables the throttle" in found.effect) == (what, disables)
     assert disables or found.effect == "the second entry takes up space, and has no other effect"
 
 
 def test_a_wildcard_lists_every_replica() -> None:
-    now = standing(AT_REST, {("t", LEADER): EVERY_REPLICA})
+    now = throttles(AT_REST, {("t", LEADER): EVERY_REPLICA})
     assert list(now.listed(LEADER)) == [(T0, 1), (T0, 2)]
 
 
 ON_THREE = {"t": [partition(1, 3, isr=[1])]}
 THREES = Setting.of_broker(BrokerId(3), LEADER_RATE)
-DEAD: dict[str, tuple[Standing, list[int]]] = {
-    "nothing needs its rates": (standing(ON_THREE, alive=[1, 2]), [3]),
-    "it is alive": (standing(ON_THREE), []),
-    "a list names it": (standing(ON_THREE, {("t", LEADER): "0:3"}, alive=[1, 2]), []),
-    "a list names another": (standing(ON_THREE, {("t", LEADER): "0:1"}, alive=[1, 2]), [3]),
-    "it takes part in a move": (standing(MOVING, alive=[1, 2]), []),
-    "a run holds a rate of it": (standing(ON_THREE, runs=[run({THREES: ["1000"]})], alive=[1, 2]), []),
-    "a run has restored its rates": (standing(ON_THREE, runs=[run({THREES: []})], alive=[1, 2]), [3]),
+DEAD: dict[str, tuple[ClusterThrottles, list[int]]] = {
+    "nothing needs its rates": (throttles(ON_THREE, alive=[1, 2]), [3]),
+    "it is alive": (throttles(ON_THREE), []),
+    "a list names it": (throttles(ON_THREE, {("t", LEADER): "0:3"}, alive=[1, 2]), []),
+    "a list names another": (throttles(ON_THREE, {("t", LEADER): "0:1"}, alive=[1, 2]), [3]),
+    "it takes part in a move": (throttles(MOVING, alive=[1, 2]), []),
+    "a run holds a rate of it": (throttles(ON_THREE, runs=[run({THREES: ["1000"]})], alive=[1, 2]), []),
+    "a run has restored its rates": (throttles(ON_THREE, runs=[run({THREES: []})], alive=[1, 2]), [3]),
 }
 
 
 @pytest.mark.parametrize(("what", "removable"), DEAD.values(), ids=DEAD)
-def test_unknown_rates_are_removed_only_if_nothing_needs_them(what: Standing, removable: list[int]) -> None:
+def test_unknown_rates_are_removed_only_if_nothing_needs_them(what: ClusterThrottles, removable: list[int]) -> None:
     assert list(removable_unread(what)) == removable
 
 
 def test_a_broker_with_unknown_rates_is_never_a_clean_result() -> None:
-    clean, unknown = (examination(standing(ON_THREE, alive=alive), None) for alive in ([1, 2, 3], [1, 2]))
+    clean, unknown = (examination(throttles(ON_THREE, alive=alive), None) for alive in ([1, 2, 3], [1, 2]))
     assert (clean.code, clean.closing_notes) == (0, ("no findings",))
     assert (unknown.code, unknown.closing_notes) == (8, ("no findings; unknown: the rates of broker 3",))
     assert unknown.unread_brokers == (3,)
 
 
 def test_topics_with_unknown_lists_are_never_a_clean_result() -> None:
-    unknown = examination(standing(AT_REST, unread_topics=["u"]), None)
+    unknown = examination(throttles(AT_REST, unread_topics=["u"]), None)
     assert (unknown.code, unknown.unread_topics) == (8, ("u",))
     assert unknown.closing_notes == ("no findings; unknown: the lists of 1 topic",)
 
 
 def test_no_unknown_rate_is_removed_while_a_list_is_unknown() -> None:
-    assert removable_unread(standing(ON_THREE, alive=[1, 2], unread_topics=["t"])) == ()
+    assert removable_unread(throttles(ON_THREE, alive=[1, 2], unread_topics=["t"])) == ()
 
 
 def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
-    hidden = examination(standing(AT_REST), None, hidden=["a", "b", "c", "d"])
+    hidden = examination(throttles(AT_REST), None, hidden=["a", "b", "c", "d"])
     assert (hidden.code, hidden.hidden_topics) == (8, ("a", "b", "c", "d"))
     assert hidden.closing_notes == ("no findings; unknown: the lists of 4 hidden topics",)
     assert hidden.notes == (
@@ -299,7 +299,7 @@ def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
 @pytest.mark.parametrize(("brokers", "code"), [((), 8), ((3,), 8), ((1, 3), 8), ((1,), 0)])
 def test_show_with_unknown_rates_is_exit_code_8(brokers: tuple[int, ...], code: int) -> None:
     answer = Selection(
-        standing=standing(ON_THREE, alive=[1, 2]), flow=None, brokers=tuple(map(BrokerId, brokers))
+        throttles=throttles(ON_THREE, alive=[1, 2]), flow=None, brokers=tuple(map(BrokerId, brokers))
     ).answer()
     assert answer.code == code
     assert ("nothing that could be read" in "\n".join(answer.text())) == (code == 8)
@@ -307,7 +307,7 @@ def test_show_with_unknown_rates_is_exit_code_8(brokers: tuple[int, ...], code: 
 
 @pytest.mark.parametrize(("topics", "code"), [((), 8), (("u",), 8), (("t",), 0)])
 def test_show_with_unknown_lists_is_exit_code_8(topics: tuple[str, ...], code: int) -> None:
-    answer = Selection(standing=standing(ON_THREE, unread_topics=["u"]), flow=None, topics=topics).answer()
+    answer = Selection(throttles=throttles(ON_THREE, unread_topics=["u"]), flow=None, topics=topics).answer()
     assert (answer.code, answer.unread_topics) == (code, ("u",))
     assert ("nothing that could be read" in "\n".join(answer.text())) == (code == 8)
     assert answer.notes == (

@@ -12,9 +12,9 @@ from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, FOLLOWER_RATE, LEADER_RATE, BrokerId, TopicPartition
+from kquota.throttle.cluster_throttles import BrokerOrDefault, ClusterThrottles
 from kquota.throttle.doctor import Sightings, Values, changes, findings, removable, seen
-from kquota.throttle.standing import BrokerOrDefault, Standing
-from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, standing
+from tests.throttle.stage import BEGUN, FOLLOWER, LEADER, partition, rate, run, throttles
 
 KEYS = (LEADER, FOLLOWER)
 PARTITIONS = st.sampled_from(
@@ -25,7 +25,7 @@ TEXTS = ENTRIES.map(",".join) | st.just(EVERY_REPLICA)
 
 
 @st.composite
-def standings(draw: st.DrawFn) -> Standing:
+def drawn_throttles(draw: st.DrawFn) -> ClusterThrottles:
     """Two topics and three brokers with any throttles, and perhaps an open run that holds some of them."""
     topics = {topic: draw(st.lists(PARTITIONS, min_size=1, max_size=3)) for topic in "ab"}
     lists = {(t, key): draw(TEXTS) for t in "ab" for key in KEYS if draw(st.booleans())}
@@ -33,7 +33,7 @@ def standings(draw: st.DrawFn) -> Standing:
     for broker in (1, 2, 3):
         keys = draw(st.sets(st.sampled_from([LEADER_RATE, FOLLOWER_RATE])))
         limits[BrokerId(broker)] = {key: rate(draw(st.sampled_from(["1000", "2000"]))) for key in sorted(keys)}
-    now = standing(topics, lists, limits)
+    now = throttles(topics, lists, limits)
     held = {
         setting: [one for one in (entries(value) if setting.is_list else (value,)) if draw(st.booleans())]
         for setting, value in now.values.items()
@@ -43,22 +43,22 @@ def standings(draw: st.DrawFn) -> Standing:
         return now
     purpose = draw(st.sampled_from(Purpose))
     targets = {TopicPartition("a", 0): [1, 3]} if purpose is Purpose.MOVE else {}
-    return standing(topics, lists, limits, runs=[run(held, targets, purpose=purpose)])
+    return throttles(topics, lists, limits, runs=[run(held, targets, purpose=purpose)])
 
 
-def applied(now: Standing, gone: Values) -> Standing:
+def applied(now: ClusterThrottles, gone: Values) -> ClusterThrottles:
     return now.after(changes(now, gone))
 
 
-@given(standings())
-def test_no_removable_throttle_is_left_after_a_fix(now: Standing) -> None:
+@given(drawn_throttles())
+def test_no_removable_throttle_is_left_after_a_fix(now: ClusterThrottles) -> None:
     then = applied(now, removable(now))
     assert not [one for one in findings(then) if one.fixable]
     assert removable(then) == {}
 
 
-@given(standings())
-def test_no_throttle_of_an_open_run_is_ever_changed(now: Standing) -> None:
+@given(drawn_throttles())
+def test_no_throttle_of_an_open_run_is_ever_changed(now: ClusterThrottles) -> None:
     then = applied(now, removable(now))
     for one in now.runs:
         for setting, taken in one.taken.items():
@@ -66,8 +66,8 @@ def test_no_throttle_of_an_open_run_is_ever_changed(now: Standing) -> None:
             assert set(taken.ours) <= (set(entries(left)) if setting.is_list else {left})
 
 
-@given(standings())
-def test_no_throttle_that_a_running_move_could_use_is_ever_changed(now: Standing) -> None:
+@given(drawn_throttles())
+def test_no_throttle_that_a_running_move_could_use_is_ever_changed(now: ClusterThrottles) -> None:
     then = applied(now, removable(now))
     for key in KEYS:
         listed = set(then.listed(key))
@@ -76,16 +76,16 @@ def test_no_throttle_that_a_running_move_could_use_is_ever_changed(now: Standing
         assert then.limits == now.limits
 
 
-@given(standings(), st.sets(st.sampled_from(["0:1", "1:2", "*", "1000"])))
-def test_only_allowed_fixes_are_made(now: Standing, young: set[str]) -> None:
+@given(drawn_throttles(), st.sets(st.sampled_from(["0:1", "1:2", "*", "1000"])))
+def test_only_allowed_fixes_are_made(now: ClusterThrottles, young: set[str]) -> None:
     gone = removable(now, lambda _, value: value not in young)
     assert not young & {value for values in gone.values() for value in values}
     every = removable(now)
     assert all(set(values) <= set(every[setting]) for setting, values in gone.items())
 
 
-@given(standings())
-def test_lists_are_removed_before_rates_and_each_value_once(now: Standing) -> None:
+@given(drawn_throttles())
+def test_lists_are_removed_before_rates_and_each_value_once(now: ClusterThrottles) -> None:
     planned = changes(now, removable(now))
     kinds = [change.setting.is_list for change in planned]
     assert kinds == sorted(kinds, reverse=True)

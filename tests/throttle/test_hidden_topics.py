@@ -12,10 +12,10 @@ from kquota.reassign.port import Snapshot
 from kquota.sizes.replica import LogDir
 from kquota.terms import BrokerId, TopicPartition
 from kquota.throttle.actions import hidden_topics
-from kquota.throttle.standing import Standing
+from kquota.throttle.cluster_throttles import ClusterThrottles
 from tests.reassign.fake import MemoryCluster
 from tests.sizes.fake import FakeLogDirs
-from tests.throttle.stage import partition, standing
+from tests.throttle.stage import partition, throttles
 
 ALIVE = [BrokerId(n) for n in (1, 2, 3)]
 
@@ -45,16 +45,16 @@ def logs(topic: str, kind: type[FakeLogDirs] = FakeLogDirs) -> FakeLogDirs:
 
 
 @pytest.fixture
-def reading() -> Standing:
+def reading() -> ClusterThrottles:
     """Return a reading in which every broker reported its rates, and no topic is shown."""
-    return standing({})
+    return throttles({})
 
 
-def test_a_hidden_topic_is_named(reading: Standing) -> None:
+def test_a_hidden_topic_is_named(reading: ClusterThrottles) -> None:
     assert hidden_topics(Hiding(alive=set(ALIVE)), logs("secret"), reading) == ("secret",)
 
 
-def test_a_topic_that_was_created_meanwhile_is_not_hidden_beside_one_that_is(reading: Standing) -> None:
+def test_a_topic_that_was_created_meanwhile_is_not_hidden_beside_one_that_is(reading: ClusterThrottles) -> None:
     found = logs("secret")
     found.topic("created", [[1, 2]])
     cluster = Hiding(alive=set(ALIVE))
@@ -62,15 +62,15 @@ def test_a_topic_that_was_created_meanwhile_is_not_hidden_beside_one_that_is(rea
     assert hidden_topics(cluster, found, reading) == ("secret",)
 
 
-def test_a_topic_that_was_deleted_meanwhile_is_not_hidden(reading: Standing) -> None:
+def test_a_topic_that_was_deleted_meanwhile_is_not_hidden(reading: ClusterThrottles) -> None:
     assert hidden_topics(Hiding(alive=set(ALIVE)), logs("deleted"), reading) == ()
 
 
-def test_zookeeper_hides_no_topic(reading: Standing) -> None:
+def test_zookeeper_hides_no_topic(reading: ClusterThrottles) -> None:
     assert hidden_topics(Hiding(alive=set(ALIVE)), None, reading) == ()
 
 
 def test_a_broker_that_did_not_report_its_rates_is_not_asked_again() -> None:
-    two = standing({"shown": [partition(1, 3)]}, alive=[1, 2])
+    two = throttles({"shown": [partition(1, 3)]}, alive=[1, 2])
     assert two.unread == (3,)
     assert hidden_topics(Hiding(alive=set(ALIVE)), logs("secret", WithoutThree), two) == ("secret",)

@@ -55,11 +55,11 @@ class Desk:
     def ports(self) -> MovePorts:
         return MovePorts(cluster=self.cluster, runs=self.runs, clock=self.clock)
 
-    def bring(self, wish: WantedValues, title: str = TITLE) -> set_and_clear.HeldThrottle:
+    def bring(self, wanted: WantedValues, title: str = TITLE) -> set_and_clear.HeldThrottle:
         self.clock.sleep(1)
-        return set_and_clear.bring(self.ports, title, wish, RATE)
+        return set_and_clear.bring(self.ports, title, wanted, RATE)
 
-    def die_of(self, setting: Setting, wish: WantedValues) -> None:
+    def die_of(self, setting: Setting, wanted: WantedValues) -> None:
         """Let the process die after it writes this setting and before it reads it back."""
         self.clock.sleep(1)
         change = self.cluster.change
@@ -72,7 +72,7 @@ class Desk:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.cluster, "change", dead)
-            set_and_clear.bring(self.ports, TITLE, wish, RATE)
+            set_and_clear.bring(self.ports, TITLE, wanted, RATE)
 
     def clear(self) -> Restoration:
         return set_and_clear.restore(self.ports, self.runs.unfinished())

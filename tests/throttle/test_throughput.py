@@ -8,9 +8,9 @@ import pytest
 
 from kquota.sizes.replica import LogDir, Replica
 from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
-from kquota.throttle.standing import Standing
+from kquota.throttle.cluster_throttles import ClusterThrottles
 from kquota.throttle.throughput import FlowReading, measured, reading, starved
-from tests.throttle.stage import FOLLOWER, LEADER, partition, rate, standing
+from tests.throttle.stage import FOLLOWER, LEADER, partition, rate, throttles
 
 T0, ONE, TWO, THREE = TopicPartition("t", 0), BrokerId(1), BrokerId(2), BrokerId(3)
 LISTS = {("t", LEADER): "0:1", ("t", FOLLOWER): "0:3"}
@@ -54,8 +54,8 @@ def told(
     return reading(at, dirs)
 
 
-def catching_up(isr: tuple[int, ...] = (1, 2)) -> Standing:
-    return standing({"t": [partition(1, 2, 3, isr=isr)]}, LISTS)
+def catching_up(isr: tuple[int, ...] = (1, 2)) -> ClusterThrottles:
+    return throttles({"t": [partition(1, 2, 3, isr=isr)]}, LISTS)
 
 
 def test_where_throughput_is_counted() -> None:
@@ -92,7 +92,7 @@ def test_unknown_is_never_0(first: dict[int, int], second: dict[int, int], unkno
 
 
 def test_without_a_leader_throughput_is_unknown() -> None:
-    now = standing({"t": [partition(1, 2, isr=())]}, LISTS)
+    now = throttles({"t": [partition(1, 2, isr=())]}, LISTS)
     flow = measured(now, told(0, {1: 1}), told(1, {1: 5}))
     assert (flow.bytes_in, flow.lags) == ({T0: None}, {T0: None})
 
@@ -130,14 +130,14 @@ STARVED = {
 
 @pytest.mark.parametrize(("limit", "expected"), STARVED.values(), ids=STARVED)
 def test_a_leader_whose_throttle_is_used_up(limit: int, expected: tuple[float, float, bool] | None) -> None:
-    now = standing({"t": [partition(1, 2, 3, isr=(1, 2))]}, LISTS, {ONE: {LEADER_RATE: rate(str(limit))}})
+    now = throttles({"t": [partition(1, 2, 3, isr=(1, 2))]}, LISTS, {ONE: {LEADER_RATE: rate(str(limit))}})
     flow = measured(now, told(0, {1: 1000, 2: 1000, 3: 0}), told(1, {1: 1100, 2: 1100, 3: 10}))
     found = [(one.keep_up, one.behind, one.hopeless) for one in starved(now, flow)]
     assert found == ([] if expected is None else [expected])
 
 
 def test_followers_in_sync_that_take_most_of_it() -> None:
-    now = standing({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, {ONE: {LEADER_RATE: rate("1500")}})
+    now = throttles({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, {ONE: {LEADER_RATE: rate("1500")}})
     flow = measured(now, told(0, {1: 1000, 2: 1000}), told(1, {1: 1100, 2: 1100}))
     (one,) = starved(now, flow)
     assert (one.broker, one.keep_up, one.behind, one.hopeless) == (ONE, 1000.0, 0.0, False)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, prepare
+from kquota.reassign.preparation import MoveRequest, prepare
 from kquota.reassign.wave import MoveLimits
 from kquota.terms import BrokerId
 from kquota.watch.observation import MoveWatch
@@ -50,7 +50,7 @@ def run(
         stage.cluster.partition(name(number), (leader,), size, writes)
     plan = Plan(targets={name(number): brokers(move.leader, *move.to) for number, move in enumerate(moves)})
     sizes = {name(number): move.size for number, move in enumerate(moves)}
-    asked = Asked(throttle=rate, limits=limits, sizes=sizes, force=True)
+    asked = MoveRequest(throttle=rate, limits=limits, sizes=sizes, force=True)
     found: list[tuple[float, WatchedMoveView]] = []
     watches: list[MoveWatch] = []
 

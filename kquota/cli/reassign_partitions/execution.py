@@ -20,7 +20,7 @@ from kquota.reassign import log_dirs, words
 from kquota.reassign.execution import Execution, carry_out
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
-from kquota.reassign.preparation import Asked, Prepared, prepare
+from kquota.reassign.preparation import MoveRequest, Prepared, prepare
 from kquota.reassign.wave import ListFull
 from kquota.settings.change import Change
 from kquota.sizes.port import LogDirs
@@ -151,12 +151,12 @@ class Executed(Answer):
             yield from log_dirs.started_lines(begun).split("\n")
 
 
-def _asked(options: ReassignOptions) -> Asked:
+def _asked(options: ReassignOptions) -> MoveRequest:
     throttle = _throttle(options)
     if options.unthrottled and throttle is not None:
         raise Invalid("--unthrottled and --throttle cannot be combined. Give one of them")
     log_dir_throttle = rates.any_throttle(options.replica_alter_log_dirs_throttle, "--replica-alter-log-dirs-throttle")
-    return Asked(
+    return MoveRequest(
         throttle=throttle,
         log_dir_throttle=log_dir_throttle,
         additional=options.additional,
@@ -177,7 +177,7 @@ def _throttle(options: ReassignOptions) -> ByteRate | None:
     return rates.any_throttle(text, option)
 
 
-def _announced(prepared: Prepared, asked: Asked, options: ReassignOptions) -> Iterator[str]:
+def _announced(prepared: Prepared, asked: MoveRequest, options: ReassignOptions) -> Iterator[str]:
     applied, run = prepared.applied, prepared.run
     if applied.throttle is not None:
         yield f"throttle: {rate_in_full(applied.throttle)} into and out of every broker that takes part"

@@ -17,7 +17,7 @@ from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, replica
 from kquota.terms import BrokerId
-from kquota.throttle.standing import order, written
+from kquota.throttle.cluster_throttles import order, written
 
 _GROUPS: Final = 6
 

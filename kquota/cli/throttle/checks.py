@@ -9,7 +9,7 @@ from kquota.errors import Refused
 from kquota.list_text import joined
 from kquota.measure import duration
 from kquota.terms import BrokerId
-from kquota.throttle.standing import Standing
+from kquota.throttle.cluster_throttles import ClusterThrottles
 
 _UNWRITTEN: Final = ". Nothing was written"
 
@@ -20,19 +20,19 @@ def seconds_of(sample: str) -> float:
 
 
 def must_exist(
-    standing: Standing, topics: Collection[str], brokers: Collection[BrokerId], *, writes: bool = True
+    throttles: ClusterThrottles, topics: Collection[str], brokers: Collection[BrokerId], *, writes: bool = True
 ) -> None:
     """Raise Refused for a topic that does not exist and for an unknown broker. If the fenced brokers are unknown, the
     message has the reason, because the broker may be dead.
 
     Without `writes`, the command only reads, so the message does not say that nothing was written.
     """
-    if unknown := [topic for topic in topics if topic not in standing.topics]:
+    if unknown := [topic for topic in topics if topic not in throttles.topics]:
         raise Refused(f"topic {unknown[0]} does not exist. Correct --topic{_UNWRITTEN if writes else ''}")
-    known = {*standing.brokers, *standing.unread}
-    if standing.why_unlisted is not None and (strange := [b for b in brokers if b not in known]):
+    known = {*throttles.brokers, *throttles.unread}
+    if throttles.why_unlisted is not None and (strange := [b for b in brokers if b not in known]):
         unwritten = _UNWRITTEN if writes else ""
-        raise Refused(f"broker {strange[0]} is dead or does not exist{unwritten}. ", standing.why_unlisted)
+        raise Refused(f"broker {strange[0]} is dead or does not exist{unwritten}. ", throttles.why_unlisted)
     must_be_known(brokers, known, "--broker", writes=writes)
 
 

@@ -88,7 +88,7 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
         if asked == CREATE:
             todo, unchanged = _new(cluster, options, creations)
         else:
-            todo, unchanged = _standing(cluster.topics, options, [name for name, *_ in filed], counts, assigned)
+            todo, unchanged = _existing(cluster.topics, options, [name for name, *_ in filed], counts, assigned)
         if options.dry_run:
             yield planned(todo, unchanged, asked)
             return
@@ -98,7 +98,7 @@ def _mutate(at: world.Where, options: TopicsOptions, asked: str) -> Generator[Ch
         try:
             outcomes = _done(cluster, doing, options, seconds)
         except KeyboardInterrupt:
-            outcomes = doing.standing()
+            outcomes = doing.all_outcomes()
             yield changed(outcomes, unchanged, options, asked, notes=tuple(interrupted(outcomes, unchanged)))
             raise
     closing, code = tuple(complaints(outcomes, options)), exit_code(outcomes)
@@ -184,11 +184,11 @@ def _new(
             f"Topic '{present[0]}' already exists{_and_more(present)}. Nothing was sent. To skip existing topics, give "
             "--if-not-exists"
         )
-    standing = set(present)
-    return with_partitions(cluster, (one for one in creations if one.topic not in standing)), present
+    existing = set(present)
+    return with_partitions(cluster, (one for one in creations if one.topic not in existing)), present
 
 
-def _standing(
+def _existing(
     topics: Topics, options: TopicsOptions, filed: Sequence[str], counts: dict[str, int], assigned: Assignment | None
 ) -> tuple[list[Mutation], list[str]]:
     """Return the changes to send, and the names of the topics that need no change."""

@@ -175,7 +175,7 @@ class ZooKeeperQuotas:
         entity, path, edit = replacement.entity, _path(replacement.entity), _edit(replacement.change)
 
         def edited(before: Mapping[str, str]) -> Mapping[str, str]:
-            if replacement.stands(self._limits(entity, path, before)):
+            if replacement.is_unchanged(self._limits(entity, path, before)):
                 undone.pop(entity, None)
                 return edit(before)
             undone[entity] = "the limits have changed since kquota read them"

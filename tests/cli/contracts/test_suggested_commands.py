@@ -25,7 +25,7 @@ from kquota.errors import ExamineZnode, NextStep, Refused, StepFor, Unreachable
 from kquota.measure import ByteRate
 from kquota.settings.resource import Setting
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, BrokerId
-from kquota.throttle.standing import Finding, Remedy
+from kquota.throttle.cluster_throttles import Finding, Remedy
 from kquota.watch.symptom import NotBegun, NotSubmitted
 from man.command import every, root
 from tests.cli.contracts.in_memory import InMemory

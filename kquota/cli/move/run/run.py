@@ -28,7 +28,7 @@ from kquota.measure import ByteRate, agreeing, byte_size, counted, exact_rate, h
 from kquota.pace.share import Pace
 from kquota.reassign.execution import carry_out
 from kquota.reassign.plan import Plan, read
-from kquota.reassign.preparation import Asked, Prepared, prepare, prepare_again
+from kquota.reassign.preparation import MoveRequest, Prepared, prepare, prepare_again
 from kquota.reassign.progress import Progress
 from kquota.reassign.recovery import backwards, recover
 from kquota.reassign.run import Run, covers
@@ -132,7 +132,7 @@ def run(options: MoveRunOptions) -> MoveRan | WouldExecute:
     )
 
 
-def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRules | None) -> Asked:
+def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRules | None) -> MoveRequest:
     if followed is not None and options.unthrottled:
         way = next(name for name, given in options.pacing.ways.items() if given)
         raise Invalid(f"--unthrottled: {way} needs a throttle that it can change. Leave out one of them")
@@ -142,7 +142,7 @@ def _asked(options: MoveRunOptions, throttle: ByteRate | None, followed: PaceRul
             "without a throttle"
         )
     size = None if options.max_in_flight is None else byte_size(options.max_in_flight, "--max-in-flight")
-    return Asked(
+    return MoveRequest(
         throttle=throttle if followed is None else followed.first(throttle),
         additional=True,  # `must_be_the_only_move` refuses other moves, with its own message
         force=options.force,
@@ -170,7 +170,7 @@ def _started(
     at: world.Where,
     options: MoveRunOptions,
     plan: Plan,
-    asked: Asked,
+    asked: MoveRequest,
     health: ClusterHealth,
     progress: RunProgress,
     pacing: _Pacing | None,
@@ -225,7 +225,7 @@ def _with_whole_topics(file: Path, throttle: ByteRate | None) -> str:
 
 
 def _checked(
-    stage: move_stores.Stage, plan: Plan, asked: Asked, pacing: _Pacing | None
+    stage: move_stores.Stage, plan: Plan, asked: MoveRequest, pacing: _Pacing | None
 ) -> tuple[Prepared, Pace | None]:
     seen = _log_dirs(stage, plan)
     sized = replace(asked, sizes=partition_sizes(seen))

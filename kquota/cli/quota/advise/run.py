@@ -18,7 +18,7 @@ from kquota.cli.quota.advise.source import MeasuredTime, UseSource, prometheus
 from kquota.cli.quota.answer import unfit_notes
 from kquota.errors import Invalid
 from kquota.measure import byte_rate, counted, duration, percentage
-from kquota.quota.advice import ProposedLimit, Wish, advised, proposals, resized, totals
+from kquota.quota.advice import ProposalRules, ProposedLimit, advised, proposals, resized, totals
 from kquota.quota.capacity import Capacity
 from kquota.quota.document import Document
 from kquota.quota.precedence import QuotasByEntity
@@ -70,13 +70,13 @@ def run(options: AdviseOptions) -> Advised:
         capacity = library.cluster_of(configs)
         if options.brokers is not None and not capacity.size:
             raise Invalid(f"--brokers {options.brokers}: the current number of brokers is unknown. Leave out --brokers")
-        wish = Wish(head_room=1 + float(head_room), brokers=capacity.size, later=options.brokers)
+        rules = ProposalRules(head_room=1 + float(head_room), brokers=capacity.size, later=options.brokers)
         with ExitStack() as stack:
             measured, job = source.opened(stack, cluster_id, scratch)
             uses = job.statistics(options.percentile / 100, keys)
-            found = sorted(proposals(uses, quotas, wish), key=lambda one: (one.use.bucket.key, one.entity.order()))
+            found = sorted(proposals(uses, quotas, rules), key=lambda one: (one.use.bucket.key, one.entity.order()))
             waits = _predicted(job, found)
-    return _answer(options, measured, quotas, _capacities(capacity, network), found, waits, wish)
+    return _answer(options, measured, quotas, _capacities(capacity, network), found, waits, rules)
 
 
 def _keys(given: AdviseOptions) -> tuple[str, ...]:
@@ -127,18 +127,18 @@ def _answer(
     capacities: Mapping[str, float],
     found: Sequence[ProposedLimit],
     waits: Mapping[QuotaBucket, ThrottledTime],
-    wish: Wish,
+    rules: ProposalRules,
 ) -> Advised:
-    changed = resized(quotas, found, wish)
+    changed = resized(quotas, found, rules)
     document = Document(limits=advised(quotas, found, changed))
     answer = Advised(
         cluster=measured.cluster_id,
         begin=measured.begin,
         end=measured.end,
         percentile=given.percentile,
-        head_room=wish.head_room - 1,
-        brokers=wish.brokers,
-        brokers_later=wish.later,
+        head_room=rules.head_room - 1,
+        brokers=rules.brokers,
+        brokers_later=rules.later,
         totals=totals(found, capacities),
         resized=changed,
         clients=tuple((one, waits.get(one.use.bucket)) for one in found),

@@ -21,8 +21,8 @@ from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, THROTTLE_RATES, BrokerId
 from kquota.throttle import actions, set_and_clear
+from kquota.throttle.cluster_throttles import ClusterThrottles, order
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import Standing, order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,41 +142,41 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
     """
     hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
-        standing = actions.read(ports)
-        wanted = _every(standing)
-        _disclose(standing)
-        if asks and (wanted or standing.unread):
-            _ask(ports, wanted, standing.unread)
+        throttles = actions.read(ports)
+        wanted = _every(throttles)
+        _disclose(throttles)
+        if asks and (wanted or throttles.unread):
+            _ask(ports, wanted, throttles.unread)
         dead = Restoration()
         if options.dry_run:
             restoration = Restoration(restored=wanted)
         else:
-            dead = clear_dead(ports.cluster, standing.unread, THROTTLE_RATES)
+            dead = clear_dead(ports.cluster, throttles.unread, THROTTLE_RATES)
             removal = actions.remove(ports, wanted)
             ours = [run for run in ports.runs.unfinished() if run.purpose is Purpose.THROTTLE]
             closed = Restoration()
             if not removal.pending:
                 closed = set_and_clear.restore(ports, ours)
             restoration = replace(removal, pending={**removal.pending, **closed.pending})
-        hidden = _hidden(ports, standing)
-    cleared = () if options.dry_run else cleared_of(standing.unread, dead)
-    shown = standing.unread if options.dry_run else cleared
-    unlisted = standing.why_unlisted is not None
-    unknown = unlisted or standing.unread_topics or hidden != () or len(cleared) < len(standing.unread)
-    nothing = () if wanted or standing.unread or unknown else ("there is nothing to remove",)
-    notes = [*unread(standing, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]
+        hidden = _hidden(ports, throttles)
+    cleared = () if options.dry_run else cleared_of(throttles.unread, dead)
+    shown = throttles.unread if options.dry_run else cleared
+    unlisted = throttles.why_unlisted is not None
+    unknown = unlisted or throttles.unread_topics or hidden != () or len(cleared) < len(throttles.unread)
+    nothing = () if wanted or throttles.unread or unknown else ("there is nothing to remove",)
+    notes = [*unread(throttles, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]
     restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
     return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
 
 
-def _hidden(ports: Ports, standing: Standing) -> tuple[str, ...] | None:
+def _hidden(ports: Ports, throttles: ClusterThrottles) -> tuple[str, ...] | None:
     """Return the topics that Kafka hides from this user, or None with a warning if a broker does not answer.
 
     If this user may not read log dirs (this needs Describe on the cluster), return no topics. This is not an error,
     because `clear` needs only the permission AlterConfigs.
     """
     try:
-        return actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
+        return actions.hidden_topics(ports.cluster, ports.log_dirs, throttles)
     except Refused:
         return ()
     except Unreachable as error:
@@ -189,18 +189,18 @@ def _unknown_rates(brokers: Iterable[BrokerId]) -> Iterator[str]:
     return (f"broker {broker}: every rate: unknown -> unset" for broker in brokers)
 
 
-def _every(standing: Standing) -> tuple[Change, ...]:
-    now = standing.values
+def _every(throttles: ClusterThrottles) -> tuple[Change, ...]:
+    now = throttles.values
     every = (Change(setting=setting, before=now[setting], after=None) for setting in sorted(now, key=order))
     lists, rates = change.lists_first(every)
     return (*lists, *rates)
 
 
-def _disclose(standing: Standing) -> None:
-    if running := len(standing.snapshot.running):
+def _disclose(throttles: ClusterThrottles) -> None:
+    if running := len(throttles.snapshot.running):
         moving = agreeing(running, "partition", "is", "are")
         say(f"warning: {moving} moving. Without a throttle, a move uses all available bandwidth")
-    if default := standing.limits.get(DEFAULT):
+    if default := throttles.limits.get(DEFAULT):
         keys = ",".join(default)
         remove = suggested(f"configs --alter --delete-config {keys} --broker-defaults")
         say(f"warning: rates in the broker defaults stay set. Remove them: {remove}")

@@ -19,8 +19,8 @@ from kquota.measure import counted
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, REPLICATION_RATES, BrokerId
+from kquota.throttle.cluster_throttles import ClusterThrottles, Finding, Remedy
 from kquota.throttle.doctor import Sightings, findings
-from kquota.throttle.standing import Finding, Remedy, Standing
 
 
 def _fix() -> str:
@@ -123,19 +123,21 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, DO[one.remedy](one), "yes" if one.fixable else "no"]
 
 
-def _summary(found: Sequence[Finding], standing: Standing, unread: Sequence[BrokerId], hidden: Sequence[str]) -> str:
+def _summary(
+    found: Sequence[Finding], throttles: ClusterThrottles, unread: Sequence[BrokerId], hidden: Sequence[str]
+) -> str:
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count:,}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
-    unknown += ["the rates of dead brokers without replicas"] if standing.why_unlisted is not None else []
-    unknown += [f"the lists of {counted(len(standing.unread_topics), 'topic')}"] if standing.unread_topics else []
+    unknown += ["the rates of dead brokers without replicas"] if throttles.why_unlisted is not None else []
+    unknown += [f"the lists of {counted(len(throttles.unread_topics), 'topic')}"] if throttles.unread_topics else []
     unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
     return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
 
 
 def examination(
-    standing: Standing,
+    throttles: ClusterThrottles,
     sightings: Sightings | None,
     *,
     planned: Sequence[Change] = (),
@@ -145,17 +147,17 @@ def examination(
     hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
-    """Return the answer with the findings about `standing`. `sightings` has the time when doctor first saw each
+    """Return the answer with the findings about `throttles`. `sightings` has the time when doctor first saw each
     leftover, or is None if kquota could not record these times. `undone` has the pending settings. The other arguments
     are as in `Examination`.
 
     The exit code is 8 for a finding, for a pending value, and for an unknown rate or list, which may be a leftover.
     Otherwise, it is 0.
     """
-    found = findings(standing)
+    found = findings(throttles)
     first = {} if sightings is None else sightings.first
-    unread = tuple(broker for broker in standing.unread if broker not in cleared)
-    unlisted = standing.why_unlisted is not None
+    unread = tuple(broker for broker in throttles.unread if broker not in cleared)
+    unlisted = throttles.why_unlisted is not None
     return Examination(
         found=found,
         findings=[_finding(one, first) for one in found],
@@ -165,10 +167,10 @@ def examination(
         notes=(*notes, *hidden_lists(hidden)),
         unread_brokers=None if unlisted else unread,
         cleared_brokers=tuple(cleared),
-        unread_topics=standing.unread_topics,
+        unread_topics=throttles.unread_topics,
         hidden_topics=tuple(hidden),
-        closing_notes=(_summary(found, standing, unread, hidden),),
-        code=NOT_YET if found or undone or unread or unlisted or standing.unread_topics or hidden else DONE,
+        closing_notes=(_summary(found, throttles, unread, hidden),),
+        code=NOT_YET if found or undone or unread or unlisted or throttles.unread_topics or hidden else DONE,
     )
 
 

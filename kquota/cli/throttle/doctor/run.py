@@ -17,8 +17,8 @@ from kquota.settings.change import Change
 from kquota.terms import REPLICATION_RATES, BrokerId
 from kquota.throttle import actions, doctor_rates
 from kquota.throttle.actions import Leftovers
+from kquota.throttle.cluster_throttles import ClusterThrottles
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import Standing
 
 
 def run(options: DoctorOptions) -> Examination:
@@ -54,42 +54,42 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
     show what `--fix` would do.
     """
     with move_stores.throttling(at, options.state_dir) as ports:
-        standing = actions.read(ports)
-        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
+        throttles = actions.read(ports)
+        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, throttles)
         try:
-            left: Leftovers | None = actions.leftovers(ports, standing, older_than or 0.0)
+            left: Leftovers | None = actions.leftovers(ports, throttles, older_than or 0.0)
         except Refused as error:
             if older_than:
                 raise
             left = None
             say(f"warning: kquota cannot record when it first saw each leftover: {worded(error)}")
-    notes = list(unread(standing))
+    notes = list(unread(throttles))
     planned: Sequence[Change] = ()
     if older_than is not None and left is not None:
         planned = left.changes
-        notes += _proposal(planned, _dead(standing, planned, older_than))
+        notes += _proposal(planned, _dead(throttles, planned, older_than))
     sightings = None if left is None else left.sightings
-    return examination(standing, sightings, planned=planned, hidden=hidden, notes=notes)
+    return examination(throttles, sightings, planned=planned, hidden=hidden, notes=notes)
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
     hold = move_stores.Hold(doing="throttle doctor --fix", cautious=True)
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
-        standing = actions.read(ports)
-        left = actions.leftovers(ports, standing, older_than)
-        candidates = _dead(standing, left.changes, older_than)
+        throttles = actions.read(ports)
+        left = actions.leftovers(ports, throttles, older_than)
+        candidates = _dead(throttles, left.changes, older_than)
         if asks and (left.changes or candidates):
             _ask(left.changes, candidates, ports, older_than)
         removal = actions.remove(ports, left.changes)
-        standing = actions.read(ports)
+        throttles = actions.read(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
-        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, standing)
-        sightings = actions.leftovers(ports, standing, older_than).sightings
+        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, throttles)
+        sightings = actions.leftovers(ports, throttles, older_than).sightings
     cleared = cleared_of(candidates, dead)
     undone = {**removal.pending, **dead.pending}
     notes = [
-        *unread(standing, cleared),
+        *unread(throttles, cleared),
         *dead.notes,
         *(f"removed: {line}" for line in difference(removal.restored)),
     ]
@@ -100,15 +100,15 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {human_duration(older_than)} ago")
     return examination(
-        standing, sightings, fixed=removal.restored, undone=undone, cleared=cleared, hidden=hidden, notes=notes
+        throttles, sightings, fixed=removal.restored, undone=undone, cleared=cleared, hidden=hidden, notes=notes
     )
 
 
-def _dead(standing: Standing, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
+def _dead(throttles: ClusterThrottles, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
     """Return the dead brokers whose rates `--fix` removes. If `older_than` is not 0, there are none, because the age of
     an unknown rate is unknown.
     """
-    return () if older_than else doctor_rates.removable_unread(standing.after(changes))
+    return () if older_than else doctor_rates.removable_unread(throttles.after(changes))
 
 
 def _must_know_all_runs(ports: Ports) -> None:

@@ -31,8 +31,8 @@ from kquota.settings.resource import Setting
 from kquota.terms import FOLLOWER_RATE, LEADER_RATE, BrokerId
 from kquota.throttle import actions, set_and_clear
 from kquota.throttle import wanted as throttle_wanted
+from kquota.throttle.cluster_throttles import ClusterThrottles
 from kquota.throttle.port import Ports
-from kquota.throttle.standing import Standing
 from kquota.throttle.wanted import LISTS, RATES
 
 _ANYWAY: Final = "set the given throttle"
@@ -40,7 +40,7 @@ _SIDES: Final = {LEADER_RATE: Side.LEADER, FOLLOWER_RATE: Side.DESTINATION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Selected:
     """The options that select topics, brokers, sides and the rate. Empty `sides` means both sides."""
 
     topics: tuple[str, ...]
@@ -68,7 +68,7 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     `set_and_clear.recover`.
     """
     seconds = checks.seconds_of(options.sample)
-    asked = _Asked(
+    asked = _Selected(
         topics=names(options.topic, "--topic"),
         all_topics=options.all_topics,
         brokers=broker_ids(options.broker, "--broker"),
@@ -93,7 +93,7 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
     return _set(at, options, asked, seconds)
 
 
-def _check(asked: _Asked, options: SetOptions) -> None:
+def _check(asked: _Selected, options: SetOptions) -> None:
     of_run = options.run is not None or options.reassignment_json_file is not None
     others = (options.recovering, options.run, options.reassignment_json_file)
     selects = asked.selects and not (of_run and not (asked.topics or asked.all_topics or asked.all_brokers))
@@ -116,17 +116,17 @@ def _check(asked: _Asked, options: SetOptions) -> None:
         raise Invalid("the rate is missing. Give --throttle RATE")
 
 
-def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) -> ThrottleSet:
+def _set(at: world.Where, options: SetOptions, asked: _Selected, seconds: float) -> ThrottleSet:
     hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
-        standing = actions.read(ports)
-        topics = tuple(standing.topics) if asked.all_topics else asked.topics
+        throttles = actions.read(ports)
+        topics = tuple(throttles.topics) if asked.all_topics else asked.topics
         wanted = throttle_wanted.whole_topics(
-            topics, _brokers(standing, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
+            topics, _brokers(throttles, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
         )
         what = ports, throttle_wanted.title(wanted), wanted, asked.rate, options.reason
         held = set_and_clear.prepare(*what)
-        after = standing.after(held.changes)
+        after = throttles.after(held.changes)
         if not options.force:
             _must_keep_up(ports, after, wanted, asked.rate)
         for line in starving(after, flowing(ports, after, seconds)):
@@ -139,7 +139,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Asked, seconds: float) ->
     return throttle_set(held, record, dry_run=options.dry_run, notes=notes, alone=alone)
 
 
-def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: ByteRate | None) -> None:
+def _must_keep_up(ports: Ports, after: ClusterThrottles, wanted: WantedValues, rate: ByteRate | None) -> None:
     sides = {(setting.broker, _SIDES[setting.key]) for setting in wanted if not setting.is_list}
     throttled = {name for key in LISTS.values() for name, _ in after.listed(key)}
     running = after.snapshot.running.keys() & throttled
@@ -150,7 +150,7 @@ def _must_keep_up(ports: Ports, after: Standing, wanted: WantedValues, rate: Byt
         must_keep_up(ports.log_dirs, copies, rate, never="a running move never ends", anyway=_ANYWAY)
 
 
-def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
+def _remarks(asked: _Selected, topics: Sequence[str]) -> Iterator[str]:
     if topics:
         yield (
             "note: the throttle counts fetches of in-sync replicas, but never delays them (KAFKA-4313). Replicas that "
@@ -167,14 +167,14 @@ def _remarks(asked: _Asked, topics: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[BrokerId, ...]:
+def _brokers(throttles: ClusterThrottles, asked: _Selected, topics: Sequence[str]) -> tuple[BrokerId, ...]:
     """Return the brokers that get the rate. Without `--broker`, brokers that did not answer are left out with a
     warning.
     """
-    checks.must_exist(standing, topics, asked.brokers)
+    checks.must_exist(throttles, topics, asked.brokers)
     if asked.rate is None:
         return ()
-    if silent := [broker for broker in asked.brokers if broker in standing.unread]:
+    if silent := [broker for broker in asked.brokers if broker in throttles.unread]:
         raise Refused(
             f"broker {silent[0]} did not answer, so kquota cannot set its rate. Check that it is running. Nothing was "
             "written"
@@ -182,18 +182,18 @@ def _brokers(standing: Standing, asked: _Asked, topics: Sequence[str]) -> tuple[
     if asked.brokers:
         return asked.brokers
     if asked.all_brokers:
-        if standing.why_unlisted is not None:
-            raise standing.why_unlisted
-        every = {*standing.brokers, *standing.unread}
+        if throttles.why_unlisted is not None:
+            raise throttles.why_unlisted
+        every = {*throttles.brokers, *throttles.unread}
     else:
-        partitions = standing.snapshot.partitions
-        every = {b for topic in topics for name in standing.topics[topic] for b in partitions[name].replicas}
-    if silent := sorted(every & set(standing.unread)):
+        partitions = throttles.snapshot.partitions
+        every = {b for topic in topics for name in throttles.topics[topic] for b in partitions[name].replicas}
+    if silent := sorted(every & set(throttles.unread)):
         say(
             f"warning: no rate is set on {named_brokers(silent)} (dead or unreachable). Run the same command again "
             "when all brokers are back"
         )
-    return tuple(sorted(every - set(standing.unread)))
+    return tuple(sorted(every - set(throttles.unread)))
 
 
 def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
@@ -239,7 +239,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
     return found
 
 
-def _only(run: Run, asked: _Asked) -> tuple[Setting, ...]:
+def _only(run: Run, asked: _Selected) -> tuple[Setting, ...]:
     """Return the settings of the rates to change, or an empty tuple for all rates of the run."""
     if not asked.brokers and not asked.sides:
         return ()

@@ -16,7 +16,7 @@ from kquota.reassign.run import Run
 from kquota.settings.rates import StoredRate
 from kquota.settings.resource import Setting
 from kquota.terms import DEFAULT, DYNAMIC_BROKER, THROTTLE_RATES, TopicPartition
-from kquota.throttle.standing import SHORT, BrokerOrDefault, written
+from kquota.throttle.cluster_throttles import SHORT, BrokerOrDefault, written
 
 LEADER_FLOW: Final = "LeaderReplicationThrottledRate"
 FOLLOWER_FLOW: Final = "FollowerReplicationThrottledRate"

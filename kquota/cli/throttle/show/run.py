@@ -27,7 +27,7 @@ from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries
 from kquota.terms import DYNAMIC_BROKER, THROTTLE_RATES, BrokerId, Default, ReplicaId, TopicPartition
 from kquota.throttle import actions
-from kquota.throttle.standing import BrokerOrDefault, Standing
+from kquota.throttle.cluster_throttles import BrokerOrDefault, ClusterThrottles
 from kquota.throttle.throughput import MeasuredFlow
 
 
@@ -41,10 +41,10 @@ def run(options: ShowOptions) -> ThrottlesShown:
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
-        standing = actions.read(ports)
-        checks.must_exist(standing, topics, brokers, writes=False)
-        flow = throughput.flowing(ports, standing, seconds)
-    return Selection(standing=standing, flow=flow, topics=topics, brokers=brokers).answer()
+        throttles = actions.read(ports)
+        checks.must_exist(throttles, topics, brokers, writes=False)
+        flow = throughput.flowing(ports, throttles, seconds)
+    return Selection(throttles=throttles, flow=flow, topics=topics, brokers=brokers).answer()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Selection:
     the throughput was not measured.
     """
 
-    standing: Standing
+    throttles: ClusterThrottles
     flow: MeasuredFlow | None
     topics: Sequence[str] = ()
     brokers: Sequence[BrokerId] = ()
@@ -67,26 +67,26 @@ class Selection:
         return ThrottlesShown(
             measured_seconds=None if self.flow is None else self.flow.seconds,
             brokers=brokers,
-            unread_brokers=self.standing.unread if self.standing.why_unlisted is None else None,
-            unread_topics=self.standing.unread_topics,
+            unread_brokers=self.throttles.unread if self.throttles.why_unlisted is None else None,
+            unread_topics=self.throttles.unread_topics,
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
-            runs=tuple(one for one in sorted(self.standing.runs, key=lambda run: run.id) if one.id in named),
+            runs=tuple(one for one in sorted(self.throttles.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
             rates_unknown=self._rates_unknown,
             lists_unknown=self._lists_unknown,
-            notes=(*throughput.unread(self.standing), *throughput.starving(self.standing, self.flow)),
+            notes=(*throughput.unread(self.throttles), *throughput.starving(self.throttles, self.flow)),
             code=NOT_YET if self._rates_unknown or self._lists_unknown else DONE,
         )
 
     @property
     def _rates_unknown(self) -> bool:
-        unlisted = self.standing.why_unlisted is not None and self._wanted is None
-        return unlisted or any(self._shows(broker) for broker in self.standing.unread)
+        unlisted = self.throttles.why_unlisted is not None and self._wanted is None
+        return unlisted or any(self._shows(broker) for broker in self.throttles.unread)
 
     @property
     def _lists_unknown(self) -> bool:
-        return any(not self.topics or topic in self.topics for topic in self.standing.unread_topics)
+        return any(not self.topics or topic in self.topics for topic in self.throttles.unread_topics)
 
     @cached_property
     def _lists(self) -> list[Setting]:
@@ -94,20 +94,20 @@ class Selection:
             wanted = set(self.brokers)
             return [
                 setting
-                for setting, text in self.standing.lists.items()
-                if any(b in wanted for e in entries(text) for _, b in self.standing.replicas(setting, e))
+                for setting, text in self.throttles.lists.items()
+                if any(b in wanted for e in entries(text) for _, b in self.throttles.replicas(setting, e))
             ]
-        return [s for s in self.standing.lists if not self.topics or s.name in self.topics]
+        return [s for s in self.throttles.lists if not self.topics or s.name in self.topics]
 
     @cached_property
     def _replicas(self) -> frozenset[ReplicaId]:
         """The replicas of all partitions in the lists to show."""
-        partitions = self.standing.snapshot.partitions
+        partitions = self.throttles.snapshot.partitions
         return frozenset(
             (name, broker)
             for setting in self._lists
-            for entry in entries(self.standing.lists[setting])
-            for name, _ in self.standing.replicas(setting, entry)
+            for entry in entries(self.throttles.lists[setting])
+            for name, _ in self.throttles.replicas(setting, entry)
             for broker in partitions[name].replicas
         )
 
@@ -120,19 +120,19 @@ class Selection:
 
     @property
     def _measured(self) -> list[BrokerId]:
-        limited = {b for b in self.standing.brokers if self.standing.limits[b] and self._shows(b)}
+        limited = {b for b in self.throttles.brokers if self.throttles.limits[b] and self._shows(b)}
         replicas = {broker for _, broker in self._replicas}
         return sorted(b for b in limited | replicas if not self.brokers or b in self.brokers)
 
     @property
     def _defaults(self) -> list[BrokerOrDefault]:
-        return [where for where in self.standing.limits if isinstance(where, Default) and self._shows(where)]
+        return [where for where in self.throttles.limits if isinstance(where, Default) and self._shows(where)]
 
     def _shows(self, where: BrokerOrDefault) -> bool:
         return self._wanted is None or where in self._wanted
 
     def _broker(self, where: BrokerOrDefault) -> BrokerShown:
-        held = self.standing.limits.get(where, {}) if self._shows(where) else {}
+        held = self.throttles.limits.get(where, {}) if self._shows(where) else {}
         rates = {key: self._rate(where, key, held[key]) for key in THROTTLE_RATES if key in held}
         if isinstance(where, Default):
             return BrokerShown(broker=where, rates=rates, flow=None)
@@ -148,7 +148,7 @@ class Selection:
         """
         held: tuple[Run, ...] = ()
         if not isinstance(where, Default) and limit.source == DYNAMIC_BROKER:
-            held = self.standing.holders(Setting.of_broker(where, key), limit.value)
+            held = self.throttles.holders(Setting.of_broker(where, key), limit.value)
         runs = tuple(run.id for run in held)
         return RateShown(stored=limit, runs=runs)
 
@@ -156,8 +156,8 @@ class Selection:
         """Return the entries of a list, grouped by the runs that set them. An empty list has one empty group, so that
         the output shows it.
         """
-        value = self.standing.lists[setting]
-        taken = [(run.id, set(run.taken[setting].ours)) for run in self.standing.runs if setting in run.taken]
+        value = self.throttles.lists[setting]
+        taken = [(run.id, set(run.taken[setting].ours)) for run in self.throttles.runs if setting in run.taken]
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
         for entry in entries(value):
             groups[tuple(run_id for run_id, ours in taken if entry in ours)].append(entry)

@@ -49,7 +49,7 @@ BrokerOrDefault: TypeAlias = BrokerId | Default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ClusterThrottles:
     """One reading of all throttles."""
 
     limits: Mapping[BrokerOrDefault, Mapping[str, StoredRate]]
@@ -150,7 +150,7 @@ class Standing:
                 for entry in entries(text):
                     yield from self.replicas(setting, entry)
 
-    def after(self, changes: Iterable[Change]) -> Standing:
+    def after(self, changes: Iterable[Change]) -> ClusterThrottles:
         """Return the throttles after these changes. The `before` values of the changes are not checked."""
         lists = dict(self.lists)
         limits: dict[BrokerOrDefault, dict[str, StoredRate]] = {
