@@ -50,7 +50,7 @@ _LOCAL: Final = 25
 _WARM: Final = 0.5
 """The megabytes per second of the throttled traffic before a move."""
 
-Place = tuple[str, int]
+ReplicaLogDirs = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,10 +414,10 @@ class Move:
 
     case: Case
     servers: Sandbox
-    there: Mapping[Place, frozenset[int]]
+    there: Mapping[ReplicaLogDirs, frozenset[int]]
     client: AdminClient
     began: float = 0.0
-    ended: dict[Place, float] = field(default_factory=dict)
+    ended: dict[ReplicaLogDirs, float] = field(default_factory=dict)
 
     @property
     def over(self) -> bool:
@@ -451,7 +451,7 @@ class Move:
         seen, now = self._replicas(), time.monotonic() - self.began
         self.ended |= {p: now for p, r in self.there.items() if p not in self.ended and seen.get(p) == (r, r)}
 
-    def _replicas(self) -> dict[Place, tuple[frozenset[int], frozenset[int]]]:
+    def _replicas(self) -> dict[ReplicaLogDirs, tuple[frozenset[int], frozenset[int]]]:
         """Return the replicas and the in-sync replicas of each partition. Replicas that are still being copied are only
         in the first set.
         """

@@ -77,7 +77,7 @@ def course(brokers: int = 1, readings: int = 1, changes: int = 1, settings: int 
     }
 
 
-def replayed(data: bytes) -> journal.Kept:
+def replayed(data: bytes) -> journal.JournaledRun:
     documents, _ = journal.lines(data, "a journal")
     return journal.replay(documents, "a journal")
 
@@ -130,7 +130,7 @@ def _document(read: Callable[[str, str], Document]) -> Callable[[Path], object]:
 def _traced(path: Path) -> int:
     folder = path.with_name(f"scratch-{len(list(path.parent.iterdir()))}")
     folder.mkdir()
-    bad = trace_files.Bad()
+    bad = trace_files.BadRows()
     return sum(1 for _ in trace_files.rows(trace_files.opened([str(path)], folder), bad)) + bad.count
 
 

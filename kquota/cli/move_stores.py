@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class LockRequest:
     """The way in which a command that writes takes the lock of the cluster."""
 
     doing: str
@@ -71,7 +71,7 @@ class _MoveStores:
     fence: DoubleFence | None = None
 
     @contextmanager
-    def hold(self, holding: Hold) -> Iterator[None]:
+    def hold(self, holding: LockRequest) -> Iterator[None]:
         """Until the block ends, lock the cluster against every other kquota that writes. Raises Busy if another kquota
         holds the lock.
         """
@@ -100,7 +100,7 @@ class _MoveStores:
 
 
 @contextmanager
-def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[_MoveStores]:
+def _move_stores(at: world.Where, state_dir: Path | None, holding: LockRequest | None) -> Iterator[_MoveStores]:
     """Open the stores. The journals are in `state_dir`, or in the user's XDG state folder if `state_dir` is None.
 
     `holding` is None for a command that only reads. Otherwise the command locks the cluster until the block ends,
@@ -116,7 +116,7 @@ def _move_stores(at: world.Where, state_dir: Path | None, holding: Hold | None) 
         yield found
 
 
-def _choice(at: world.Where, holding: Hold | None) -> Choice:
+def _choice(at: world.Where, holding: LockRequest | None) -> Choice:
     from kquota.stores.record.choose import Choice
 
     waiting = say if holding is not None and holding.patient else None
@@ -124,7 +124,7 @@ def _choice(at: world.Where, holding: Hold | None) -> Choice:
     return Choice(name=at.record, writes=holding is not None, cautious=cautious, warned=world.warn, waiting=waiting)
 
 
-def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
+def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: LockRequest | None) -> _MoveStores:
     from kquota.stores.admin.moves import WireMoves
 
     # Read the login file only once, because it may be a pipe.
@@ -146,7 +146,7 @@ def _over_brokers(stack: ExitStack, at: world.Where, root: Path, holding: Hold |
     )
 
 
-def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: Hold | None) -> RecordedRuns:
+def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holding: LockRequest | None) -> RecordedRuns:
     """Return the record of runs for a connection to the brokers. If the record needs a session with ZooKeeper, the
     session ends with `stack`.
     """
@@ -165,7 +165,7 @@ def _recorded(stack: ExitStack, at: world.Where, opened: Wire, root: Path, holdi
     return RecordedRuns(files, choose.over_brokers(opened, files, _choice(at, holding), znodes), world.warn)
 
 
-def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: Hold | None) -> _MoveStores:
+def _over_zookeeper(stack: ExitStack, at: world.Where, root: Path, holding: LockRequest | None) -> _MoveStores:
     from kquota.stores.record import choose
     from kquota.stores.record.memory import remember
     from kquota.stores.record.runs import RecordedRuns
@@ -257,7 +257,7 @@ class Stage(MovePorts):
     log_dirs: LogDirs | None
     """The reader of log dirs. None over ZooKeeper, which does not store log dirs."""
     hold: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Takes the lock, for a command whose `Hold` has `later`. Raises Busy if another kquota holds the lock. Does
+    """Takes the lock, for a command whose `LockRequest` has `later`. Raises Busy if another kquota holds the lock. Does
     nothing for a command that only reads.
     """
     fenced: Callable[[], frozenset[BrokerId] | KquotaError] = frozenset
@@ -267,7 +267,7 @@ class Stage(MovePorts):
 
 
 @contextmanager
-def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Iterator[Stage]:
+def staged(at: world.Where, state_dir: Path | None, holding: LockRequest | None) -> Iterator[Stage]:
     """Open all stores that a move needs. `state_dir` and `holding` are as for `_move_stores`.
 
     Raises Busy if another kquota holds the lock, Unreachable if the cluster does not answer, and the other errors of
@@ -294,7 +294,7 @@ def staged(at: world.Where, state_dir: Path | None, holding: Hold | None) -> Ite
 
 
 @contextmanager
-def throttling(at: world.Where, state_dir: Path | None, holding: Hold | None = None) -> Iterator[Ports]:
+def throttling(at: world.Where, state_dir: Path | None, holding: LockRequest | None = None) -> Iterator[Ports]:
     """Open the stores that commands for replication throttles need. `state_dir` and `holding` are as for
     `_move_stores`.
 

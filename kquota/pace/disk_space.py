@@ -43,7 +43,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class VolumeSpace:
     """The space of one volume at the end of the move, in bytes. None means unknown.
 
     Log dirs with the same total and usable bytes count as one volume.
@@ -82,7 +82,7 @@ class Room:
         return self.left if self.worst is None else self.worst
 
 
-def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[Room, ...]:
+def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float | None) -> tuple[VolumeSpace, ...]:
     """Return the room of each log dir that the plan names, and of each broker that chooses a log dir itself. The result
     is sorted by broker and log dir.
 
@@ -102,7 +102,9 @@ def rooms(volumes: Iterable[Volume], arrivals: Iterable[Arrival], seconds: float
     )
 
 
-def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None) -> Room:
+def _room(
+    volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str | None, seconds: float | None
+) -> VolumeSpace:
     own = {(v.total, v.usable) for v in volumes if v.log_dir == log_dir and v.total is not None}
     one_volume = {v.log_dir for v in volumes if (v.total, v.usable) in own} | {log_dir}
     coming = [a for a in arrivals if log_dir is None or a.log_dir in one_volume]
@@ -110,7 +112,7 @@ def _room(volumes: Sequence[Volume], arrivals: Sequence[Arrival], log_dir: str |
     chosen = [v for v in volumes if log_dir in (None, v.log_dir)]
     shared, each = (together(((v.total, v.usable) for v in chosen), apart=apart) for apart in (False, True))
     alone = sum(arrival.bytes for arrival in coming if log_dir in (None, arrival.log_dir))
-    return Room(
+    return VolumeSpace(
         broker=arrivals[0].broker,
         log_dir=log_dir,
         usable=None if shared is None else shared[1],

@@ -69,7 +69,7 @@ def move_ratio(partitions_to_be_moved: int, total_partition_count: int) -> float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Led:
+class LedPartitions:
     """Partitions that one broker leads: their number, their bytes and their write rate.
 
     `writes` is in bytes per second. It is None if any partition's rate is unknown.
@@ -92,7 +92,7 @@ class Allotment:
     a_byte: float
     each: float
 
-    def of(self, part: Led) -> float:
+    def of(self, part: LedPartitions) -> float:
         """Return the write rate of `part`, some of the partitions that the broker leads, in bytes per second.
 
         `part.writes` must be known if `factor` is not None.
@@ -103,7 +103,7 @@ class Allotment:
         return self.a_byte * part.bytes + self.each * part.partitions
 
 
-def allotment(rate: float, led: Led) -> Allotment:
+def allotment(rate: float, led: LedPartitions) -> Allotment:
     """Divide `rate`, in bytes per second, among the partitions that a broker leads. The parts add up to `rate`.
 
     If the rates of all partitions are known and not all 0, these rates set the proportions, because they show which

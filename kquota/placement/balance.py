@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import Final
 
-from kquota.placement.draft import PlacementDraft, Ranking, Why
+from kquota.placement.draft import MoveReason, PlacementDraft, Ranking
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId
 
@@ -53,7 +53,7 @@ def level(draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: Balan
 
     `movable` has the numbers of the partitions that may move.
     """
-    scales = _Scales(draft, goal, movable, band, Why.BALANCE)
+    scales = _Scales(draft, goal, movable, band, MoveReason.BALANCE)
     while scales.relieve() or scales.feed(goal.destinations) or scales.swap() or scales.take_back():
         pass
 
@@ -64,7 +64,7 @@ def fill(
     movable: Sequence[int],
     band: BalanceBand,
     receivers: Collection[BrokerId],
-    why: Why,
+    why: MoveReason,
 ) -> None:
     """Move replicas from the fullest brokers to the `receivers` below the band, until each receiver reaches the band or
     no move helps.
@@ -85,7 +85,9 @@ class _Scales:
     depend only on the current assignment, not on the earlier moves that led to it.
     """
 
-    def __init__(self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: Why) -> None:
+    def __init__(
+        self, draft: PlacementDraft, goal: Goal, movable: Sequence[int], band: BalanceBand, why: MoveReason
+    ) -> None:
         self.draft, self.band, self.why = draft, band, why
         self.brokers = goal.destinations
         self.ranking = Ranking({broker: draft.bytes[broker] for broker in self.brokers})

@@ -16,7 +16,7 @@ from kquota.placement.goal import Goal
 from kquota.terms import BrokerId, TopicPartition
 
 
-class Why(enum.StrEnum):
+class MoveReason(enum.StrEnum):
     """The goal for which a replica moves."""
 
     DRAIN = "drain"
@@ -52,7 +52,7 @@ class PlacementDraft:
         # For each partition, the source and the goal of each broker that gets a replica. The source is the broker that
         # loses its replica in return, or None for an additional replica. The keys are always exactly the brokers of
         # `replicas[p]` that do not hold the partition now.
-        self.copies: dict[int, dict[BrokerId, tuple[BrokerId | None, Why]]] = {}
+        self.copies: dict[int, dict[BrokerId, tuple[BrokerId | None, MoveReason]]] = {}
         # For each partition, the brokers whose replicas are removed without a replacement.
         self.drops: dict[int, list[BrokerId]] = {}
         self.racks = cluster.racks()
@@ -122,7 +122,7 @@ class PlacementDraft:
         """Return True if the broker is the leader or the preferred leader of partition `p`."""
         return broker == self.now[p].leader or broker == self.replicas[p][0]
 
-    def add(self, p: int, broker: BrokerId, why: Why) -> None:
+    def add(self, p: int, broker: BrokerId, why: MoveReason) -> None:
         """Add a replica of partition `p` at the last position, for the goal `why`."""
         self.replicas[p].append(broker)
         self._weigh(p, broker, 1)
@@ -134,7 +134,7 @@ class PlacementDraft:
         self._weigh(p, broker, -1)
         self.drops.setdefault(p, []).append(broker)
 
-    def move(self, p: int, source: BrokerId, destination: BrokerId, why: Why) -> None:
+    def move(self, p: int, source: BrokerId, destination: BrokerId, why: MoveReason) -> None:
         """Move a replica of partition `p` to another broker, at the same position. A replica that is itself new keeps
         its recorded goal. Otherwise, the goal is `why`.
         """
@@ -148,7 +148,7 @@ class PlacementDraft:
         else:
             self._note(p, destination, source, why)
 
-    def _note(self, p: int, destination: BrokerId, source: BrokerId | None, why: Why) -> None:
+    def _note(self, p: int, destination: BrokerId, source: BrokerId | None, why: MoveReason) -> None:
         copies = self.copies.setdefault(p, {})
         if destination == source:
             pass

@@ -18,10 +18,10 @@ from kquota.pace.disk_space import Figures
 from kquota.placement.balance import BalanceBand, level
 from kquota.placement.cheapest import Movable, cheapest
 from kquota.placement.cluster import Broker, ClusterLayout, Disk
-from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.draft import MoveReason, PlacementDraft
 from kquota.placement.goal import DISK_LIMIT, TOLERANCE, Goal
-from kquota.placement.lower_bound import Least
-from kquota.placement.planned import Left
+from kquota.placement.lower_bound import LowerBound
+from kquota.placement.planned import LeftPartition
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.sizes.replica import LogDir, partition_sizes
@@ -88,11 +88,11 @@ class LogDirsPlanned:
     broker: BrokerId
     moves: tuple[LogDirMove, ...]
     dirs: tuple[LogDirChange, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftPartition, ...]
     """The partitions of the goal's topics that cannot move now, and the reasons."""
     replicas: Mapping[TopicPartition, tuple[BrokerId, ...]]
     """The brokers of all replicas of each partition that moves, as Kafka's plan format requires."""
-    least: Least
+    least: LowerBound
     band: BalanceBand
     """The band that each log dir should reach."""
 
@@ -244,7 +244,7 @@ def _movable(
     names: Sequence[TopicPartition],
     under_way: Mapping[TopicPartition, _Copying],
     partitions: Mapping[TopicPartition, PartitionReplicas],
-) -> tuple[list[int], tuple[Left, ...]]:
+) -> tuple[list[int], tuple[LeftPartition, ...]]:
     """Return the indexes in `names` of the replicas that may move, and the replicas that must wait.
 
     The log of a replica that was moved to another broker is in neither, because the goal's broker is about to delete
@@ -258,9 +258,11 @@ def _movable(
             continue
         if name in under_way:
             why = "is already being copied to another log dir. Plan again when that copy is complete"
-            left.append(Left(partition=name, why=why))
+            left.append(LeftPartition(partition=name, why=why))
         elif now.moving:
-            left.append(Left(partition=name, why="is already being moved. Plan again when that move has finished"))
+            left.append(
+                LeftPartition(partition=name, why="is already being moved. Plan again when that move has finished")
+            )
         else:
             movable.append(numbers[name])
     return movable, tuple(left)
@@ -284,12 +286,12 @@ def _band(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | Non
         full |= small
 
 
-def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], band: BalanceBand) -> Least:
+def _least(loads: Mapping[BrokerId, int], capacities: Mapping[BrokerId, int | None], band: BalanceBand) -> LowerBound:
     lack = 0
     for place, load in loads.items():
         most = capacities[place]
         lack += max(0, (band.low if most is None else min(band.low, most)) - load)
-    return Least(forced=0, lack=lack, excess=sum(max(0, load - band.high) for load in loads.values()))
+    return LowerBound(forced=0, lack=lack, excess=sum(max(0, load - band.high) for load in loads.values()))
 
 
 def _cheapest(
@@ -348,7 +350,7 @@ def _set_places(draft: PlacementDraft, new_places: Mapping[int, BrokerId]) -> bo
     for p in sorted(draft.copies.keys() | new_places.keys()):
         now, place = draft.replicas[p][0], new_places.get(p, draft.now[p].replicas[0])
         if now != place:
-            draft.move(p, now, place, Why.BALANCE)
+            draft.move(p, now, place, MoveReason.BALANCE)
             changed = True
     return changed
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kquota.placement.balance import BalanceBand
-from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.draft import MoveReason, PlacementDraft
 from kquota.placement.goal import Goal
 from kquota.terms import BrokerId
 
@@ -28,7 +28,7 @@ class Forced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class LowerBound:
     """The lower bound: the largest of its terms, in bytes. The term of a goal that is not set is 0."""
 
     forced: int
@@ -65,7 +65,7 @@ def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
         staying = [broker for broker in draft.now[p].replicas if broker not in leaving]
         copies = draft.copies.get(p, {})
         new = max(0, len(replicas) - len(staying))
-        for_racks = any(why is Why.RACKS for _, why in copies.values())
+        for_racks = any(why is MoveReason.RACKS for _, why in copies.values())
         if for_racks:
             racks = {draft.racks[broker] for broker in staying if broker in draft.racks}
             new = min(len(copies), max(new, min(len(replicas), len(racks | reachable)) - len(racks)))
@@ -80,7 +80,7 @@ def forced(draft: PlacementDraft, goal: Goal, free: Iterable[int]) -> Forced:
     return Forced(bytes=total, most=most, fewest=fewest)
 
 
-def least(goal: Goal, must: Forced, band: BalanceBand | None) -> Least:
+def least(goal: Goal, must: Forced, band: BalanceBand | None) -> LowerBound:
     """Return the lower bound for all goals together. `band` is None if the goals are neither to add brokers nor to
     balance.
     """
@@ -90,4 +90,4 @@ def least(goal: Goal, must: Forced, band: BalanceBand | None) -> Least:
         lack = sum(max(0, band.low - must.most.get(broker, 0)) for broker in fed)
         if goal.balance:
             excess = must.bytes + sum(max(0, must.fewest.get(broker, 0) - band.high) for broker in goal.destinations)
-    return Least(forced=must.bytes, lack=lack, excess=excess)
+    return LowerBound(forced=must.bytes, lack=lack, excess=excess)

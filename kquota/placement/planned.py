@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from kquota.placement.balance import BalanceBand
 from kquota.placement.cluster import ClusterLayout, Disk
-from kquota.placement.draft import PlacementDraft, Why, leader_after
-from kquota.placement.lower_bound import Least
+from kquota.placement.draft import MoveReason, PlacementDraft, leader_after
+from kquota.placement.lower_bound import LowerBound
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId, TopicPartition
@@ -21,7 +21,7 @@ class Copy:
 
     source: BrokerId | None
     destination: BrokerId
-    why: Why
+    why: MoveReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class PartitionChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class LeftPartition:
     """A partition that must stay although a goal applies to it, or that does not reach a goal. `why` is the reason."""
 
     partition: TopicPartition
@@ -55,7 +55,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class BrokerContents:
     """The contents of a broker: its replicas, the partitions that it leads, and the bytes of its replicas."""
 
     replicas: int
@@ -73,8 +73,8 @@ class BrokerChange:
 
     rack: str | None
     alive: bool
-    before: Holding
-    after: Holding
+    before: BrokerContents
+    after: BrokerContents
     incoming: int
     disk: Disk | None
 
@@ -106,9 +106,9 @@ class Planned:
     """The result of the planner. `changes` are sorted by topic and partition, `brokers` by id."""
 
     changes: tuple[PartitionChange, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftPartition, ...]
     brokers: Mapping[BrokerId, BrokerChange]
-    least: Least
+    least: LowerBound
     band: BalanceBand | None
     """The band that the brokers should reach. None if the goals are neither to add brokers nor to balance."""
 
@@ -172,8 +172,10 @@ def shares(
         broker: BrokerChange(
             rack=found.rack,
             alive=found.alive,
-            before=Holding(replicas=replicas[broker], leaders=leaders[broker], bytes=held[broker]),
-            after=Holding(replicas=replicas_after[broker], leaders=leaders_after[broker], bytes=draft.bytes[broker]),
+            before=BrokerContents(replicas=replicas[broker], leaders=leaders[broker], bytes=held[broker]),
+            after=BrokerContents(
+                replicas=replicas_after[broker], leaders=leaders_after[broker], bytes=draft.bytes[broker]
+            ),
             incoming=draft.incoming[broker],
             disk=found.disk,
         )

@@ -17,9 +17,9 @@ from kquota.measure import exact_percentage, human_bytes, size_in_full
 from kquota.placement import lower_bound
 from kquota.placement.balance import BalanceBand, fill, level
 from kquota.placement.cluster import ClusterLayout
-from kquota.placement.draft import PlacementDraft, Why, ordered
+from kquota.placement.draft import MoveReason, PlacementDraft, ordered
 from kquota.placement.goal import Goal, check
-from kquota.placement.planned import Left, Planned, changes, shares
+from kquota.placement.planned import LeftPartition, Planned, changes, shares
 from kquota.terms import BrokerId
 
 _SHOWN: Final = 8
@@ -51,7 +51,7 @@ def plan(cluster: ClusterLayout, goal: Goal) -> Planned:
     )
 
 
-def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
+def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> LeftPartition | None:
     name, now = draft.names[p], draft.now[p]
     if not now.moving and now.leader is not None:
         return None
@@ -59,8 +59,8 @@ def _untouchable(draft: PlacementDraft, goal: Goal, p: int) -> Left | None:
     if not drained and name.topic not in goal.topics:
         return None
     if now.moving:
-        return Left(partition=name, why="is already being moved. Plan again when that move has finished")
-    return Left(
+        return LeftPartition(partition=name, why="is already being moved. Plan again when that move has finished")
+    return LeftPartition(
         partition=name, why="has no leader, so nothing can be copied. First start a broker that has one of its replicas"
     )
 
@@ -74,7 +74,7 @@ def _concerned(draft: PlacementDraft, goal: Goal, p: int) -> bool:
     return goal.repair_racks or (goal.replication_factor not in (None, len(replicas)))
 
 
-def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
+def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[LeftPartition]:
     """Apply replication factor, drain and racks to one partition. Yield the reasons for goals that are not reached."""
     name, replicas = draft.names[p], draft.replicas[p]
     before = draft.spread(replicas)
@@ -83,14 +83,14 @@ def _settle(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
     while len(replicas) > wanted:
         draft.drop(p, _dispensable(draft, p, leaving))
     for broker in [broker for broker in replicas if broker in leaving]:
-        draft.move(p, broker, _destination(draft, goal, p, leaving), Why.DRAIN)
+        draft.move(p, broker, _destination(draft, goal, p, leaving), MoveReason.DRAIN)
     while len(replicas) < wanted:
-        draft.add(p, _destination(draft, goal, p, leaving), Why.REPLICATION_FACTOR)
+        draft.add(p, _destination(draft, goal, p, leaving), MoveReason.REPLICATION_FACTOR)
     if goal.repair_racks and name.topic in goal.topics:
         yield from _repair(draft, goal, p)
     if (after := draft.spread(replicas)) < min(before, wanted):
         reason = "because no broker in another rack can get a replica"
-        yield Left(partition=name, why=f"is reduced from {before} racks to {after}, {reason}")
+        yield LeftPartition(partition=name, why=f"is reduced from {before} racks to {after}, {reason}")
 
 
 def _wanted(draft: PlacementDraft, goal: Goal, p: int) -> int:
@@ -158,7 +158,7 @@ def _dispensable(draft: PlacementDraft, p: int, leaving: frozenset[BrokerId]) ->
     return min(replicas, key=cost)
 
 
-def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
+def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[LeftPartition]:
     """Move replicas that share a rack into racks without a replica. Yield the reason if no broker there has room."""
     replicas, racks = draft.replicas[p], draft.racks
     reachable = {racks[broker] for broker in goal.destinations if broker in racks}
@@ -176,9 +176,9 @@ def _repair(draft: PlacementDraft, goal: Goal, p: int) -> Iterable[Left]:
                 f"keeps its number of racks ({len(set(used))}), because no broker in rack "
                 f"{' or '.join(sorted(missing))} has room"
             )
-            yield Left(partition=draft.names[p], why=why)
+            yield LeftPartition(partition=draft.names[p], why=why)
             return
-        draft.move(p, source, destination, Why.RACKS)
+        draft.move(p, source, destination, MoveReason.RACKS)
 
 
 def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceBand | None:
@@ -187,7 +187,7 @@ def _even(draft: PlacementDraft, goal: Goal, movable: Sequence[int]) -> BalanceB
     held = sum(draft.bytes[broker] for broker in goal.destinations)
     band = BalanceBand.around(Fraction(held, len(goal.destinations)), goal.tolerance)
     if goal.add:
-        fill(draft, goal, movable, band, goal.add, Why.ADD)
+        fill(draft, goal, movable, band, goal.add, MoveReason.ADD)
     if goal.balance:
         level(draft, goal, movable, band)
     return band

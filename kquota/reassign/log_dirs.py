@@ -24,7 +24,7 @@ NONE_ACTIVE: Final = "None of the specified partition moves are active."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReplicaLogDirs:
     """The log dirs of one replica on its broker. All fields are None if the broker does not
     report the replica, for example because its log dir is offline.
     """
@@ -39,7 +39,7 @@ class Place:
     """
 
 
-NOWHERE: Final = Place()
+NOWHERE: Final = ReplicaLogDirs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,11 @@ class LogDirReading:
 
     dirs: Mapping[BrokerId, Mapping[str, str | None]] = field(default_factory=dict)
     """For each log dir, the reason why it accepts no replica. None means that it accepts replicas."""
-    places: Mapping[ReplicaId, Place] = field(default_factory=dict)
+    places: Mapping[ReplicaId, ReplicaLogDirs] = field(default_factory=dict)
     silent: Mapping[BrokerId, str] = field(default_factory=dict)
     """The brokers that did not answer the last request, with the reasons."""
 
-    def place(self, replica: ReplicaId) -> Place:
+    def place(self, replica: ReplicaId) -> ReplicaLogDirs:
         """Return the place of the replica, or an empty place if the broker did not report the replica."""
         return self.places.get(replica, NOWHERE)
 
@@ -83,7 +83,7 @@ class LogDirStatus:
     broker: BrokerId
     state: LogDirState
     progress: Progress
-    place: Place
+    place: ReplicaLogDirs
     target: str
 
 
@@ -191,7 +191,7 @@ def statuses(
     return tuple(found)
 
 
-def _state(place: Place, target: str) -> LogDirState:
+def _state(place: ReplicaLogDirs, target: str) -> LogDirState:
     if place.current is None:
         return LogDirState.MISSING
     if place.future is not None:

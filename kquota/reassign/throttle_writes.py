@@ -48,7 +48,7 @@ class Restoration:
     notes: tuple[str, ...] = ()
 
 
-class Unwitnessed(Unreachable):
+class UnconfirmedWrite(Unreachable):
     """The connection was lost while a throttle was written, so reads may not show the write yet."""
 
 
@@ -93,7 +93,7 @@ def enforce(ports: MovePorts, run: Run, wanted: WantedValues, now: Mapping[Setti
             errors = ports.cluster.change(changes) if changes else {}
             unseen = _unseen(ports, [c for c in changes if c.setting not in errors])
         except Unreachable as lost:
-            raise Unwitnessed(lost) from lost
+            raise UnconfirmedWrite(lost) from lost
         # An unknown write comes first, because it may still take effect, so the run must stay open.
         if (unknown := next((one for one in errors.values() if isinstance(one, Unknown)), None)) is not None:
             raise unknown
@@ -151,7 +151,7 @@ def restore_after(ports: MovePorts, run: Run, error: KquotaError) -> Restoration
     try:
         # A failed step may have recorded more than its caller knows.
         latest = with_id(ports.runs.unfinished(), run.id)
-        return restore_run(ports, latest or run, certain=not isinstance(error, Unwitnessed))
+        return restore_run(ports, latest or run, certain=not isinstance(error, UnconfirmedWrite))
     except Busy:
         raise
     except KquotaError as second:

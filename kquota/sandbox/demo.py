@@ -57,7 +57,7 @@ class DemoCommand(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class DemoOutput:
     """The output of the demo. `line` prints a line from its parts (text or errors), and `progress` shows the progress
     of a step. `commands` has the command lines without the leading `kquota`.
     """
@@ -67,7 +67,7 @@ class Story:
     commands: Mapping[DemoCommand, str]
 
 
-def demo(story: Story) -> bool:
+def demo(output: DemoOutput) -> bool:
     """Run the demo. Return False if Kafka's jars could not be downloaded, so that only the part with ZooKeeper was
     possible.
 
@@ -77,35 +77,35 @@ def demo(story: Story) -> bool:
     """
     with tempfile.TemporaryDirectory(prefix="kquota-demo-") as folder:
         try:
-            story.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
-            found = sandbox.up(name=NAME, owner_pid=os.getpid(), report=story.progress)
+            output.line("A sandbox: three real Kafka 4.3.1 brokers (KRaft) on this machine.")
+            found = sandbox.up(name=NAME, owner_pid=os.getpid(), report=output.progress)
         except Unreachable as error:
-            story.line("Kafka is not available here: ", error)
-            return _on_zookeeper_alone(story, Path(folder))
+            output.line("Kafka is not available here: ", error)
+            return _on_zookeeper_alone(output, Path(folder))
         try:
-            cast = _Cast(story, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
-            _quota(cast, found)
-            _load(cast, found)
-            _move(cast, found)
+            runner = _DemoRunner(output, {"KQUOTA_BOOTSTRAP_SERVER": found.bootstrap}, Path(folder))
+            _quota(runner, found)
+            _load(runner, found)
+            _move(runner, found)
         finally:
-            story.progress("stopping the sandbox", None)
+            output.progress("stopping the sandbox", None)
             sandbox.down(NAME)
-    story.line("\nAll steps worked. The sandbox is removed.")
+    output.line("\nAll steps worked. The sandbox is removed.")
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class _Cast:
+class _DemoRunner:
     """A runner that starts kquota in a separate process, as an operator would, and shows the command and its output."""
 
-    story: Story
+    output: DemoOutput
     where: dict[str, str]
     folder: Path
 
     def started(self, wanted: DemoCommand, *, stderr: int, show: bool = True) -> subprocess.Popen[str]:
-        command = self.story.commands[wanted]
+        command = self.output.commands[wanted]
         if show:
-            self.story.line(f"\n$ kquota {command}")
+            self.output.line(f"\n$ kquota {command}")
         return subprocess.Popen(
             [sys.executable, "-m", "kquota", *shlex.split(command)],
             env={**os.environ, **self.where, "XDG_STATE_HOME": str(self.folder / "state")},
@@ -117,7 +117,7 @@ class _Cast:
         )
 
     def kquota(self, wanted: DemoCommand, *expected: int, show: bool = True) -> str:
-        command = self.story.commands[wanted]
+        command = self.output.commands[wanted]
         with self.started(wanted, stderr=subprocess.PIPE, show=show) as ran:
             out, err = ran.communicate()
         if ran.returncode not in (expected or (0,)):
@@ -125,86 +125,86 @@ class _Cast:
         if show:
             for text in (err, out):
                 for line in text.splitlines():
-                    self.story.line(f"  {line}")
+                    self.output.line(f"  {line}")
             if ran.returncode:
-                self.story.line(f"  (exit code {ran.returncode})")
+                self.output.line(f"  (exit code {ran.returncode})")
         return out
 
 
-def _quota(cast: _Cast, found: Sandbox) -> None:
-    cast.story.line("\n1. A quota, and a client that reaches it")
+def _quota(runner: _DemoRunner, found: Sandbox) -> None:
+    runner.output.line("\n1. A quota, and a client that reaches it")
     traffic.create(found.bootstrap, "greetings", [[1]])
-    cast.kquota(DemoCommand.SET_QUOTA)
-    cast.kquota(DemoCommand.SHOW_QUOTA)
-    cast.story.progress("client greedy writes as fast as it can", None)
+    runner.kquota(DemoCommand.SET_QUOTA)
+    runner.kquota(DemoCommand.SHOW_QUOTA)
+    runner.output.progress("client greedy writes as fast as it can", None)
     met = traffic.run_into_quota(found.bootstrap, "greetings", 100_000_000)
     if not met.times:
         raise _failed("client greedy was never throttled, although its quota is set")
-    cast.story.line(
+    runner.output.line(
         f"\n  Client greedy wrote at {human_rate(met.rate)}. The broker throttled it {counted(met.times, 'time')}, "
         f"for up to {met.longest_ms} ms (KIP-219)."
     )
-    cast.kquota(DemoCommand.REMOVE_QUOTA)
+    runner.kquota(DemoCommand.REMOVE_QUOTA)
 
 
-def _load(cast: _Cast, found: Sandbox) -> None:
-    story = cast.story
-    story.line(f"\n2. {human_bytes(_LOADED)} in topic {MOVING} on brokers 1 and 2, and a snapshot of its size")
+def _load(runner: _DemoRunner, found: Sandbox) -> None:
+    output = runner.output
+    output.line(f"\n2. {human_bytes(_LOADED)} in topic {MOVING} on brokers 1 and 2, and a snapshot of its size")
     traffic.create(found.bootstrap, _STAYING, [[2, 3]] * _PARTITIONS)
     traffic.create(found.bootstrap, MOVING, [[1, 2]] * _PARTITIONS)
     traffic.load(found.bootstrap, _STAYING, _PARTITIONS, _LOADED // 10, lambda _: None)
     loading = f"loading {human_bytes(_LOADED)}"
-    traffic.load(found.bootstrap, MOVING, _PARTITIONS, _LOADED, lambda share: story.progress(loading, share))
-    cast.kquota(DemoCommand.TAKE_SNAPSHOT)
-    story.line("\n  Several hosts will manage moves of this cluster, so they share one record of all runs.")
-    cast.kquota(DemoCommand.SHARE_RECORD)
+    traffic.load(found.bootstrap, MOVING, _PARTITIONS, _LOADED, lambda share: output.progress(loading, share))
+    runner.kquota(DemoCommand.TAKE_SNAPSHOT)
+    output.line("\n  Several hosts will manage moves of this cluster, so they share one record of all runs.")
+    runner.kquota(DemoCommand.SHARE_RECORD)
 
 
-def _move(cast: _Cast, found: Sandbox) -> None:
-    cast.story.line(
+def _move(runner: _DemoRunner, found: Sandbox) -> None:
+    runner.output.line(
         f"\n3. Topic {MOVING} moves from broker 2 to broker 3 while clients write {human_rate(_WRITES)} to it, "
         "and keeps its replicas on broker 1"
     )
     plan = Plan(targets={TopicPartition(MOVING, number): _TO for number in range(_PARTITIONS)})
-    (cast.folder / "plan.json").write_text(plan.text())
+    (runner.folder / "plan.json").write_text(plan.text())
     with traffic.steady(found.bootstrap, MOVING, _PARTITIONS, _WRITES):
-        cast.story.progress("Spark estimates the move", None)
-        cast.kquota(DemoCommand.ESTIMATE)
-        predicted = _estimated(cast)
-        actual = _moved(cast, found)
+        runner.output.progress("Spark estimates the move", None)
+        runner.kquota(DemoCommand.ESTIMATE)
+        predicted = _estimated(runner)
+        actual = _moved(runner, found)
     left = traffic.throttles(found.bootstrap, [MOVING, _STAYING], [1, 2, 3])
     if left:
         raise _failed(f"the move is done, but a throttle is left: {'; '.join(left)}")
-    cast.story.line("\n  Another client confirms: no throttle is left on any topic or broker.")
-    _judge(cast.story, predicted, actual)
-    cast.story.line("\n  The second host checks again, and lists the runs on record.")
-    cast.kquota(DemoCommand.STATUS_ELSEWHERE)
-    cast.kquota(DemoCommand.REPORT)
+    runner.output.line("\n  Another client confirms: no throttle is left on any topic or broker.")
+    _judge(runner.output, predicted, actual)
+    runner.output.line("\n  The second host checks again, and lists the runs on record.")
+    runner.kquota(DemoCommand.STATUS_ELSEWHERE)
+    runner.kquota(DemoCommand.REPORT)
 
 
-def _estimated(cast: _Cast) -> float:
+def _estimated(runner: _DemoRunner) -> float:
     """Return the expected time of the move in seconds, more than 0."""
-    found = json.loads(cast.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
+    found = json.loads(runner.kquota(DemoCommand.ESTIMATE_AS_JSON, show=False))
     seconds = found["expected_seconds"]
     if not seconds:  # null if the move never finishes, 0 if it copies nothing
         raise _failed(f"the estimate has no expected time (expected_seconds: {json.dumps(seconds)})")
     again = f"{human_duration(seconds)} for {human_bytes(found['bytes_to_copy'])}"
-    cast.story.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
+    runner.output.line(f"\n  Clients keep writing, so kquota estimates the move again before the start: {again}.")
     return float(seconds)
 
 
-def _moved(cast: _Cast, found: Sandbox) -> float:
+def _moved(runner: _DemoRunner, found: Sandbox) -> float:
     """Return the seconds from the start of the move until a client sees the new replicas."""
     client = traffic.admin(found.bootstrap)
-    with cast.started(DemoCommand.MOVE, stderr=subprocess.STDOUT) as running:
-        printed = threading.Thread(target=_print, args=(cast.story, running), daemon=True)
+    with runner.started(DemoCommand.MOVE, stderr=subprocess.STDOUT) as running:
+        printed = threading.Thread(target=_print, args=(runner.output, running), daemon=True)
         printed.start()
         try:
             _wait(running, lambda: any(len(now) > len(_TO) for now in traffic.replicas(client, MOVING).values()))
             began = time.monotonic()
             if not traffic.throttles(found.bootstrap, [MOVING], [1, 2, 3]):
                 raise _failed("the move is running, but no throttle is set")
-            _seen_elsewhere(cast)
+            _seen_elsewhere(runner)
             _wait(running, lambda: set(traffic.replicas(client, MOVING).values()) == {frozenset(_TO)})
             seconds = time.monotonic() - began
             code = _exit_code(running, _MOVE_SECONDS)
@@ -213,14 +213,14 @@ def _moved(cast: _Cast, found: Sandbox) -> float:
             raise
         printed.join()
     if code:
-        raise _failed(f"kquota {cast.story.commands[DemoCommand.MOVE]} ended with exit code {code}")
+        raise _failed(f"kquota {runner.output.commands[DemoCommand.MOVE]} ended with exit code {code}")
     return seconds
 
 
-def _print(story: Story, running: subprocess.Popen[str]) -> None:
+def _print(output: DemoOutput, running: subprocess.Popen[str]) -> None:
     assert running.stdout is not None
     for line in running.stdout:
-        story.line(f"  {line.rstrip()}")
+        output.line(f"  {line.rstrip()}")
 
 
 def _exit_code(running: subprocess.Popen[str], seconds: float) -> int:
@@ -241,16 +241,16 @@ def _wait(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def _seen_elsewhere(cast: _Cast) -> None:
-    cast.story.line("\n  Meanwhile a second host, which has no journal of the run, checks the status.")
-    shown = cast.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
+def _seen_elsewhere(runner: _DemoRunner) -> None:
+    runner.output.line("\n  Meanwhile a second host, which has no journal of the run, checks the status.")
+    shown = runner.kquota(DemoCommand.STATUS_ELSEWHERE, _NOT_YET)
     if REASON not in shown:
         raise _failed(f"the second host does not see the run: {shown!r}")
 
 
-def _judge(story: Story, predicted: float, actual: float) -> None:
+def _judge(output: DemoOutput, predicted: float, actual: float) -> None:
     missed = abs(actual / predicted - 1)
-    story.line(
+    output.line(
         f"\n  Predicted {human_duration(predicted)}, took {human_duration(actual)}: {missed:.0%} off "
         f"(this demo accepts at most {MOST_MISSED:.0%})."
     )
@@ -264,19 +264,19 @@ def _failed(problem: str) -> KquotaError:
     return KquotaError(f"demo: {problem.rstrip('.')}. {again}")
 
 
-def _on_zookeeper_alone(story: Story, folder: Path) -> bool:
-    story.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
-    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), report=story.progress)
+def _on_zookeeper_alone(output: DemoOutput, folder: Path) -> bool:
+    output.line("The demo therefore shows only quotas in a real ZooKeeper, written as Kafka stores them.")
+    found = sandbox.up(name=NAME, kafka=None, owner_pid=os.getpid(), report=output.progress)
     try:
-        cast = _Cast(story, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
-        cast.kquota(DemoCommand.SET_QUOTAS_OF_USER)
-        shown = cast.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
+        runner = _DemoRunner(output, {"KQUOTA_ZOOKEEPER": str(found.zookeeper)}, folder)
+        runner.kquota(DemoCommand.SET_QUOTAS_OF_USER)
+        shown = runner.kquota(DemoCommand.SHOW_QUOTAS_OF_USER)
         if "producer_byte_rate=1000000" not in shown:
             raise _failed(f"the quota was written, but it is not shown: {shown!r}")
-        cast.kquota(DemoCommand.REMOVE_QUOTAS_OF_USER)
+        runner.kquota(DemoCommand.REMOVE_QUOTAS_OF_USER)
     finally:
         sandbox.down(NAME)
-    story.line(
+    output.line(
         "\nNot shown: a throttled client and a throttled move. They need Kafka's jars, which are downloaded once."
     )
     return False

@@ -166,7 +166,7 @@ class _Since:
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class ClientSimulation:
     """The simulation of one client. It keeps only sums, and not the requests, because a load may be larger than memory.
 
     With `closed_loop`, every wait delays all later requests.
@@ -272,7 +272,7 @@ def flow(requests: Iterable[Request], quotas: Quotas, *, closed_loop: bool = Fal
     >>> flow(load, Quotas(producer_byte_rate=10e6)).worst_wait  # ms
     1100
     """
-    walk = Walk(quotas=quotas, closed_loop=closed_loop)
+    walk = ClientSimulation(quotas=quotas, closed_loop=closed_loop)
     for one in requests:
         walk.take(one)
     return walk.flow()

@@ -27,7 +27,7 @@ class ThrottledTime:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Spell:
+class _SteadyClient:
     """One client under a limit. `before` is its rate over the last window, and `late` is the delayed amount that is
     left.
     """
@@ -85,7 +85,7 @@ def throttled_time(pieces: Iterable[tuple[float, float]], limit: float) -> Throt
     >>> round(throttled_time([(25e6, 60), (0, 600)], 10e6).seconds)  # `flow` waits 142 s
     143
     """
-    spell = _Spell(limit=limit)
+    spell = _SteadyClient(limit=limit)
     for rate, seconds in pieces:
         spell.pass_(rate, seconds)
     return ThrottledTime(seconds=spell.total, longest=spell.longest, unfinished=spell.active and spell.late > 0)

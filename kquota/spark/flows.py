@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from kquota.measure import total
 from kquota.pace.disk_space import Arrival
 from kquota.pace.log_dir_copy import LogDirWork
-from kquota.pace.work import Led, Link, Work, work
+from kquota.pace.work import LedPartitions, Link, Work, work
 from kquota.spark.partitions import KEY
 
 LED: Final = 0
@@ -24,7 +24,7 @@ COPIED: Final = 1
 HELD: Final = 2
 _REPLICA: Final = (*KEY, "broker")
 
-LeaderRate: TypeAlias = Callable[[int, Led], float | None]
+LeaderRate: TypeAlias = Callable[[int, LedPartitions], float | None]
 """A function that returns the write rate of some of a leader's partitions, in bytes per second, or None if unknown."""
 
 
@@ -101,10 +101,10 @@ def _led() -> dict[str, Column]:
     }
 
 
-def part(row: Row) -> Led:
-    """Return a row of `summed` as `Led`. The row covers some of the partitions that one broker leads."""
+def part(row: Row) -> LedPartitions:
+    """Return a row of `summed` as `LedPartitions`. The row covers some of the partitions that one broker leads."""
     known = row["written"] == row["partitions"]
-    return Led(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
+    return LedPartitions(partitions=row["partitions"], bytes=row["bytes"], writes=row["writes"] if known else None)
 
 
 def flows(rows: Iterable[Row], rate: LeaderRate) -> Flows:
@@ -162,7 +162,7 @@ def _kept_up(row: Row, rate: LeaderRate) -> float | None:
     if not led["follow"]:
         return 0.0
     known = led["followed_writes"] if not led["followed_mute"] else None
-    return rate(row["leader"], Led(partitions=led["follow"], bytes=led["followed_bytes"], writes=known))
+    return rate(row["leader"], LedPartitions(partitions=led["follow"], bytes=led["followed_bytes"], writes=known))
 
 
 def _arrivals(copies: Iterable[Row], held: Iterable[Row], rate: LeaderRate) -> tuple[Arrival, ...]:

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 import kquota.errors
 import kquota.quota_keys
 import kquota.simulate
-from kquota.simulate.answer import Flow, Walk
+from kquota.simulate.answer import ClientSimulation, Flow
 from kquota.simulate.curve import Curve
 from kquota.simulate.load import Quotas, Request
 from kquota.simulate.trace import COLUMNS, DECIMAL, WHOLE, Answered, TraceStream
 from kquota.spark.reader import CORRUPT, Reader, parsed, schema_of
-from kquota.spark.trace_files import Bad, TraceFiles
+from kquota.spark.trace_files import BadRows, TraceFiles
 
 if TYPE_CHECKING:
     from pyspark.sql.udtf import UserDefinedTableFunction
@@ -42,7 +42,7 @@ _FLOW: Final = {
 _ANSWER: Final = schema_of(dict.fromkeys(TraceStream._fields, "string") | _FLOW)
 
 
-def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, closed_loop: bool) -> list[Answered]:
+def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: BadRows, *, closed_loop: bool) -> list[Answered]:
     """Simulate a trace in Spark, and return the result of each stream, sorted by stream.
 
     The result is the same as from `simulate.trace.answered`, to the millisecond. Invalid rows go to `bad`.
@@ -65,7 +65,7 @@ def answered(reader: Reader, trace: TraceFiles, quotas: Quotas, bad: Bad, *, clo
     return sorted(map(_answered, found), key=lambda one: one.stream)
 
 
-def surveyed(rows: DataFrame, bad: Bad) -> tuple[int, int] | None:
+def surveyed(rows: DataFrame, bad: BadRows) -> tuple[int, int] | None:
     """Return the earliest and the latest time of the valid rows in ms, or None without a valid row.
 
     `rows` come from `requests`. Invalid rows go to `bad`.
@@ -126,7 +126,7 @@ def walking(quotas: Quotas, *, closed_loop: bool) -> type:
 
     class Walking:
         def __init__(self) -> None:
-            self.walk = Walk(quotas=quotas, closed_loop=closed_loop)
+            self.walk = ClientSimulation(quotas=quotas, closed_loop=closed_loop)
             self.stream: tuple[str, ...] = ()
 
         def eval(self, row: Any) -> None:

@@ -47,7 +47,7 @@ class TraceFiles:
         """Return True if a line is not a row, because it is blank or is the header."""
         return not line.strip(" ") or line == self.header
 
-    def left_out(self, bad: Bad) -> str | None:
+    def left_out(self, bad: BadRows) -> str | None:
         """Return the note about invalid rows, with an example. None without invalid rows."""
         if bad.example is None:
             return None
@@ -65,7 +65,7 @@ class TraceFiles:
 
 
 @dataclass(slots=True)
-class Bad:
+class BadRows:
     """The rows that are left out."""
 
     count: int = 0
@@ -108,7 +108,7 @@ def opened(patterns: Iterable[str], scratch: Path) -> TraceFiles:
     return TraceFiles(files=found, names=names, header=line)
 
 
-def rows(found: TraceFiles, bad: Bad) -> Iterator[tuple[TraceStream, Request]]:
+def rows(found: TraceFiles, bad: BadRows) -> Iterator[tuple[TraceStream, Request]]:
     """Yield the stream and request of each valid row. Invalid rows go to `bad`.
 
     Raises Invalid for a damaged file, and for a line that is longer than `bounded.LINE`.

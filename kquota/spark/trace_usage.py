@@ -14,7 +14,7 @@ from kquota.quota_keys import QUOTA_KEYS, Model
 from kquota.simulate.trace import TraceStream
 from kquota.spark.reader import Reader
 from kquota.spark.trace import requests, surveyed
-from kquota.spark.trace_files import Bad, TraceFiles
+from kquota.spark.trace_files import BadRows, TraceFiles
 from kquota.spark.usage import UsageJob, by_day
 from kquota.terms import FULL_SAMPLES_MS
 
@@ -34,7 +34,7 @@ class TraceUse:
 
 
 def opened(
-    reader: Reader, trace: TraceFiles, bad: Bad, cluster_id: str, keys: Collection[str], ms: int
+    reader: Reader, trace: TraceFiles, bad: BadRows, cluster_id: str, keys: Collection[str], ms: int
 ) -> TraceUse | None:
     """Return the quota use in the last `ms` milliseconds of a trace, or None if no row is valid.
 

@@ -10,7 +10,7 @@ import pytest
 from kquota.cli.move.estimate.answer import ahead
 from kquota.cli.move.estimate.outlook import Outlook, band_line, disk_lines, warnings, wave_lines, why_full
 from kquota.measure import ByteRate
-from kquota.pace.disk_space import Room
+from kquota.pace.disk_space import VolumeSpace
 from kquota.pace.share import pace
 from kquota.pace.uncertainty import Band
 from kquota.pace.waves import Wave, in_waves
@@ -27,10 +27,10 @@ def room(
     broker: int = 3,
     log_dir: str | None = None,
     apart: int | None = None,
-) -> Room:
+) -> VolumeSpace:
     """100 GB arrive. `apart` is the usable space if log dirs with the same figures are separate volumes."""
     all_told = usable if apart is None else apart
-    return Room(
+    return VolumeSpace(
         broker=broker,
         log_dir=log_dir,
         usable=usable,
@@ -40,7 +40,7 @@ def room(
     )
 
 
-def told(*rooms: Room) -> Outlook:
+def told(*rooms: VolumeSpace) -> Outlook:
     return replace(NOTHING, rooms=rooms)
 
 
@@ -80,7 +80,7 @@ def test_the_band(band: Band | None, line: str | None) -> None:
     assert band_line(replace(NOTHING, band=band)) == line
 
 
-DISKS: dict[str, tuple[Sequence[Room], str]] = {
+DISKS: dict[str, tuple[Sequence[VolumeSpace], str]] = {
     "nothing arrives": ((), ""),
     "unknown": (
         (room(None), room(None, broker=4)),
@@ -98,7 +98,7 @@ DISKS: dict[str, tuple[Sequence[Room], str]] = {
 
 
 @pytest.mark.parametrize(("rooms", "text"), DISKS.values(), ids=DISKS)
-def test_the_disks(rooms: Sequence[Room], text: str) -> None:
+def test_the_disks(rooms: Sequence[VolumeSpace], text: str) -> None:
     found = "\n".join(disk_lines(told(*rooms)))
     assert [line.split() for line in found.splitlines()] == [line.split() for line in text.splitlines()]
 

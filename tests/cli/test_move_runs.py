@@ -81,7 +81,7 @@ def test_a_second_execute_names_the_process_of_the_first(desk: Desk) -> None:
     plan, other = desk.plan({(topic, 0): (1, 3)}), desk.plan({(topic, 1): (1, 3)})
     option, address = desk.connection
     given = Connection(zookeeper=address) if option == "--zookeeper" else Connection(bootstrap_server=address)
-    hold = move_stores.Hold(doing="reassign-partitions --execute")
+    hold = move_stores.LockRequest(doing="reassign-partitions --execute")
     with move_stores.staged(world.where(given), desk.folder / "state", hold):
         for second in [desk, elsewhere(desk)] if option == "--zookeeper" else [desk]:
             for late in (plan, other):

@@ -25,7 +25,7 @@ from kquota.stores.record.runs import RecordedRuns
 from kquota.stores.record.shared import Unshared
 from kquota.stores.record.topic import TopicRecord
 from kquota.stores.record.znodes import LOCK, ZnodeLock, ZnodeRecord
-from kquota.stores.state.journal import Kept
+from kquota.stores.state.journal import JournaledRun
 from kquota.stores.state.log import Item, KeyAndValue
 from kquota.stores.state.process import Holder
 from kquota.stores.state.runs import RunFiles
@@ -378,9 +378,11 @@ class ProcessFiles(RunFiles):
 
         return self._process.step(Step.JOURNAL, write, torn=torn)
 
-    def _read(self, path: Path) -> tuple[Kept | None, int]:
+    def _read(self, path: Path) -> tuple[JournaledRun | None, int]:
         key = "journal", path, path.read_bytes()
-        found: tuple[Kept | None, int] = self._process.stage.remembered.of(key, lambda: RunFiles._read(self, path))
+        found: tuple[JournaledRun | None, int] = self._process.stage.remembered.of(
+            key, lambda: RunFiles._read(self, path)
+        )
         return found
 
 

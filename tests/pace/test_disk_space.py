@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kquota.pace.disk_space import Arrival, Room, Volume, rooms
+from kquota.pace.disk_space import Arrival, Volume, VolumeSpace, rooms
 
 
 def volume(broker: int, log_dir: str, usable: int | None, total: int | None = 1000) -> Volume:
@@ -89,4 +89,4 @@ def test_the_free_space_if_log_dirs_with_equal_figures_are_separate_volumes(
 def test_rooms_are_ordered_by_broker_and_log_dir() -> None:
     found = rooms([], [arrival(3, 1), arrival(1, 1, "/b"), arrival(1, 1, "/a")], None)
     assert [(room.broker, room.log_dir) for room in found] == [(1, "/a"), (1, "/b"), (3, None)]
-    assert all(isinstance(room, Room) for room in found)
+    assert all(isinstance(room, VolumeSpace) for room in found)

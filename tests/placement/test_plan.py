@@ -10,7 +10,7 @@ import pytest
 
 from kquota.errors import Invalid, KquotaError, Refused
 from kquota.placement.cluster import ClusterLayout, Disk, cluster
-from kquota.placement.draft import Why
+from kquota.placement.draft import MoveReason
 from kquota.placement.goal import Goal
 from kquota.placement.planned import Planned
 from kquota.placement.planner import plan
@@ -281,7 +281,7 @@ def test_a_replica_that_two_goals_move_moves_once() -> None:
     """
     now = small([[1, 3]] * 8, brokers=(1, 2, 3))
     found = plan(now, goal(now, drain=ids(3), balance=True))
-    assert {copy.why for change in found.changes for copy in change.copies} == {Why.DRAIN}
+    assert {copy.why for change in found.changes for copy in change.copies} == {MoveReason.DRAIN}
     assert found.bytes == found.least.bytes == 800
 
 

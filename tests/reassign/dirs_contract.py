@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kquota.errors import Refused, Unreachable
-from kquota.reassign.log_dirs import NOWHERE, Place
+from kquota.reassign.log_dirs import NOWHERE, ReplicaLogDirs
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import ReplicaDirs
 from kquota.terms import BrokerId, TopicPartition
@@ -47,7 +47,7 @@ class ReplicaDirsContract:
         one, two, _ = stage.brokers
         replica, other = [(TopicPartition(stage.topic({0: (one, two)}), 0), broker) for broker in (one, two)]
 
-        def place() -> Place:
+        def place() -> ReplicaLogDirs:
             return stage.dirs.read([replica]).place(replica)
 
         found = stage.dirs.read([replica, other])
@@ -56,7 +56,7 @@ class ReplicaDirsContract:
         assert found.places.keys() == {replica, other}
         here = found.place(replica).current
         assert here in stage.paths(one)
-        assert found.place(replica) == Place(current=here)
+        assert found.place(replica) == ReplicaLogDirs(current=here)
         there = next(path for path in stage.paths(one) if path != here)
 
         stage.slow(one)
@@ -65,14 +65,14 @@ class ReplicaDirsContract:
             assert (place().current, place().future) == (here, there)
         assert place().lag
         assert stage.dirs.alter({replica: here}) == {}
-        assert place() == Place(current=here)
+        assert place() == ReplicaLogDirs(current=here)
 
         assert stage.dirs.alter({replica: there}) == {}
         assert place().future == there
         stage.fast(one)
-        until(lambda: place() == Place(current=there))
+        until(lambda: place() == ReplicaLogDirs(current=there))
         assert stage.dirs.alter({replica: there}) == {}
-        assert place() == Place(current=there)
+        assert place() == ReplicaLogDirs(current=there)
 
     def test_a_broker_creates_a_replica_in_the_requested_log_dir(self, stage: Stage) -> None:
         one, two, three = stage.brokers
@@ -106,4 +106,4 @@ class ReplicaDirsContract:
         assert "/no/such" in str(errors[bad])
         assert isinstance(errors[worse], Refused)
         assert isinstance(errors[dead], Unreachable)
-        until(lambda: stage.dirs.read([good]).place(good) == Place(current=there))
+        until(lambda: stage.dirs.read([good]).place(good) == ReplicaLogDirs(current=there))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.log_dirs import LogDirReading, Place
+from kquota.reassign.log_dirs import LogDirReading, ReplicaLogDirs
 from kquota.reassign.moves import Replicas
 from kquota.reassign.port import ReplicaDirs
 from kquota.terms import BrokerId, ReplicaId, TopicPartition
@@ -24,7 +24,7 @@ class MemoryDirs:
     """
 
     log_dirs: dict[BrokerId, dict[str, str | None]]
-    places: dict[ReplicaId, Place] = field(default_factory=dict)
+    places: dict[ReplicaId, ReplicaLogDirs] = field(default_factory=dict)
     wishes: dict[ReplicaId, str] = field(default_factory=dict)
     dead: set[BrokerId] = field(default_factory=set)
     lost: set[BrokerId] = field(default_factory=set)
@@ -66,11 +66,11 @@ class MemoryDirs:
     def _copy(self, replica: ReplicaId, path: str) -> None:
         now = self.places[replica]
         if path == now.current:
-            self.places[replica] = Place(current=path)
+            self.places[replica] = ReplicaLogDirs(current=path)
         elif replica[1] in self.slowed:
             self.places[replica] = replace(now, future=path, lag=201)
         else:
-            self.places[replica] = Place(current=path)
+            self.places[replica] = ReplicaLogDirs(current=path)
 
     def _answers(self, broker: BrokerId) -> bool:
         return broker in self.log_dirs and broker not in self.dead
@@ -101,7 +101,7 @@ class MemoryDirs:
 
     def create(self, replica: ReplicaId) -> None:
         """Create the replica on its broker."""
-        self.places[replica] = Place(current=self.wishes.pop(replica, self.paths(replica[1])[0]))
+        self.places[replica] = ReplicaLogDirs(current=self.wishes.pop(replica, self.paths(replica[1])[0]))
 
     def topic(self, replicas: Mapping[int, Replicas]) -> str:
         name = f"t{len({replica.topic for replica, _ in self.places})}"
@@ -117,7 +117,7 @@ class MemoryDirs:
         self.slowed.discard(broker)
         for replica, place in self.places.items():
             if replica[1] == broker and place.future is not None:
-                self.places[replica] = Place(current=place.future)
+                self.places[replica] = ReplicaLogDirs(current=place.future)
 
     def reassign(self, name: TopicPartition, target: Replicas) -> None:
         for broker in target:

@@ -11,7 +11,7 @@ from kquota.errors import Refused, Unreachable
 from kquota.measure import ByteRate
 from kquota.reassign import log_dir_actions
 from kquota.reassign.log_dir_actions import Started
-from kquota.reassign.log_dirs import Place
+from kquota.reassign.log_dirs import ReplicaLogDirs
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import MoveRequest, prepare
@@ -52,7 +52,9 @@ def test_the_rate_is_set_on_the_brokers_that_copy_between_their_log_dirs(tmp_pat
     """The replica of broker 3 is already in the log dir of the plan."""
     world = World(tmp_path)
     world.cluster.partitions[U0] = PartitionReplicas(replicas=(ONE, THREE), leader=ONE, isr=(ONE, THREE))
-    dirs.places = dict.fromkeys([(T0, ONE), (T0, TWO), (T1, TWO)], Place(current=A)) | {(U0, THREE): Place(current=B)}
+    dirs.places = dict.fromkeys([(T0, ONE), (T0, TWO), (T1, TWO)], ReplicaLogDirs(current=A)) | {
+        (U0, THREE): ReplicaLogDirs(current=B)
+    }
     plan = Plan(
         targets={T0: (ONE, TWO), T1: (ONE, TWO), U0: (ONE, THREE)},
         log_dirs={(T1, TWO): B, (T0, ONE): B, (T0, TWO): B, (U0, THREE): B},
@@ -80,7 +82,7 @@ def test_kquota_waits_for_a_replica_that_does_not_exist_yet(
     replica = (name, THREE)
     dirs.late[replica] = 5
     assert log_dir_actions.start(dirs, clock, {replica: B}) == Started(begun={replica: B})
-    assert dirs.places[replica] == Place(current=B)
+    assert dirs.places[replica] == ReplicaLogDirs(current=B)
     assert 0 < clock.slept < 1
 
 
@@ -116,9 +118,9 @@ def test_an_announced_replica_is_created_in_its_log_dir(dirs: MemoryDirs, clock:
     wanted = {(name, ONE): B, (name, THREE): B}
     reading = log_dir_actions.check(dirs, wanted)
     log_dir_actions.announce(dirs, wanted, reading)
-    assert dirs.places[name, ONE] == Place(current=A)
+    assert dirs.places[name, ONE] == ReplicaLogDirs(current=A)
     dirs.reassign(name, (ONE, THREE))
-    assert dirs.places[name, THREE] == Place(current=B)
+    assert dirs.places[name, THREE] == ReplicaLogDirs(current=B)
     assert log_dir_actions.start(dirs, clock, wanted, before=reading) == Started(begun=wanted)
     assert dirs.writes == 2
 
@@ -130,7 +132,7 @@ def test_a_copy_is_cancelled_and_a_second_cancel_finds_none(
     wanted = {(name, ONE): B, (name, TWO): A}
     log_dir_actions.start(dirs, clock, wanted)
     assert log_dir_actions.cancel(dirs, clock, wanted) == Started(begun={(name, ONE): A})
-    assert dirs.places[name, ONE] == Place(current=A)
+    assert dirs.places[name, ONE] == ReplicaLogDirs(current=A)
     assert log_dir_actions.cancel(dirs, clock, wanted) == Started()
     assert dirs.writes == 2
 
@@ -145,7 +147,7 @@ def test_a_copy_that_ends_before_its_cancel_stays(dirs: MemoryDirs, clock: Ticks
     log_dir_actions.start(dirs, clock, {replica: B})
     dirs.deaf.add(ONE)
     assert log_dir_actions.cancel(dirs, CopyingMeanwhile(), {replica: B}) == Started()
-    assert dirs.places[replica] == Place(current=B)
+    assert dirs.places[replica] == ReplicaLogDirs(current=B)
 
 
 def test_the_cancel_of_a_copy_on_a_dead_broker_is_unknown(dirs: MemoryDirs, clock: Ticks, name: TopicPartition) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, Refused
 from kquota.measure import ByteRate
 from kquota.reassign import log_dirs
-from kquota.reassign.log_dirs import NOWHERE, LogDirReading, LogDirState, Place
+from kquota.reassign.log_dirs import NOWHERE, LogDirReading, LogDirState, ReplicaLogDirs
 from kquota.reassign.moves import PartitionReplicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import Progress
@@ -22,7 +22,7 @@ HERE = PartitionReplicas(replicas=(ONE, TWO))
 DONE, GOING, ELSEWHERE = Progress.DONE, Progress.IN_PROGRESS, Progress.ELSEWHERE
 
 
-def reading(place: Place = NOWHERE, silent: bool = False) -> LogDirReading:
+def reading(place: ReplicaLogDirs = NOWHERE, silent: bool = False) -> LogDirReading:
     """A reading of replica t-0 on broker 1, whose target is B."""
     if silent:
         return LogDirReading(silent={ONE: "it is dead"})
@@ -31,31 +31,31 @@ def reading(place: Place = NOWHERE, silent: bool = False) -> LogDirReading:
 
 STATES = {
     "there": (
-        reading(Place(current=B)),
+        reading(ReplicaLogDirs(current=B)),
         LogDirState.COMPLETED,
         DONE,
         "Reassignment of replica t-0-1 completed successfully.",
     ),
     "on its way": (
-        reading(Place(current=A, future=B, lag=9)),
+        reading(ReplicaLogDirs(current=A, future=B, lag=9)),
         LogDirState.ACTIVE,
         GOING,
         "Reassignment of replica t-0-1 is still in progress.",
     ),
     "on its way elsewhere": (
-        reading(Place(current=A, future=C, lag=9)),
+        reading(ReplicaLogDirs(current=A, future=C, lag=9)),
         LogDirState.ACTIVE,
         GOING,
         "Partition t-0 on broker 1 is being moved to log dir /data/c instead of /data/b.",
     ),
     "there, and on its way away": (
-        reading(Place(current=B, future=A, lag=9)),
+        reading(ReplicaLogDirs(current=B, future=A, lag=9)),
         LogDirState.ACTIVE,
         GOING,
         "Partition t-0 on broker 1 is being moved to log dir /data/a instead of /data/b.",
     ),
     "at rest elsewhere": (
-        reading(Place(current=A)),
+        reading(ReplicaLogDirs(current=A)),
         LogDirState.CANCELLED,
         ELSEWHERE,
         "Partition t-0 on broker 1 is not being moved from log dir /data/a to /data/b.",
@@ -136,7 +136,7 @@ def test_the_dirs_of_a_plan_are_written_as_brokers_write_them() -> None:
 
 def test_the_plan_back_names_the_current_log_dirs() -> None:
     plan = Plan(targets={T0: (ONE, TWO), T1: (THREE,)})
-    found = LogDirReading(places={(T0, ONE): Place(current=A, future=B, lag=1)}, silent={THREE: "it is dead"})
+    found = LogDirReading(places={(T0, ONE): ReplicaLogDirs(current=A, future=B, lag=1)}, silent={THREE: "it is dead"})
     assert log_dirs.with_dirs(plan, found).log_dirs == {(T0, ONE): A}
     assert log_dirs.with_dirs(plan, found).targets == plan.targets
 
@@ -164,25 +164,25 @@ REFUSED = {
 @pytest.mark.parametrize(("here", "why"), REFUSED.values(), ids=REFUSED)
 def test_a_log_dir_that_cannot_be_moved_into_is_refused(here: dict[str, str | None], why: str) -> None:
     with pytest.raises(Refused) as caught:
-        log_dirs.check({(T0, ONE): B}, LogDirReading(dirs={ONE: here}, places={(T0, ONE): Place(current=A)}))
+        log_dirs.check({(T0, ONE): B}, LogDirReading(dirs={ONE: here}, places={(T0, ONE): ReplicaLogDirs(current=A)}))
     assert str(caught.value).startswith(why)
     assert str(caught.value).endswith("Nothing was written")
 
 
 def test_the_current_dir_of_a_replica_may_be_offline_for_others() -> None:
     log_dirs.check(
-        {(T0, ONE): B}, LogDirReading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): Place(current=B)})
+        {(T0, ONE): B}, LogDirReading(dirs={ONE: {B: "it is cordoned"}}, places={(T0, ONE): ReplicaLogDirs(current=B)})
     )
 
 
 PATHS = st.sampled_from([A, B, C])
-PLACES = st.builds(Place, current=st.none() | PATHS, future=st.none() | PATHS)
+PLACES = st.builds(ReplicaLogDirs, current=st.none() | PATHS, future=st.none() | PATHS)
 REPLICAS = st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PLACES)
 
 
 @given(REPLICAS, st.dictionaries(st.tuples(st.sampled_from([T0, T1]), st.sampled_from([ONE, TWO])), PATHS))
 def test_requested_copies_are_not_done_and_cancelled_ones_are_in_progress(
-    places: dict[ReplicaId, Place], wanted: dict[ReplicaId, str]
+    places: dict[ReplicaId, ReplicaLogDirs], wanted: dict[ReplicaId, str]
 ) -> None:
     found = LogDirReading(places=places)
     unsettled = log_dirs.unsettled(wanted, found)

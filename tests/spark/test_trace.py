@@ -18,7 +18,7 @@ from kquota.simulate.load import Quotas
 from kquota.simulate.trace import COLUMNS, Answered
 from kquota.spark import trace_files
 from kquota.spark.reader import Reader
-from kquota.spark.trace_files import Bad
+from kquota.spark.trace_files import BadRows
 from tests.cli.run import run
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_a_trace_on_spark_equals_the_simulation_in_python(case: str, spark: Spar
     (tmp_path / "a.trace").write_text(texts[0], encoding="utf-8-sig")
     (tmp_path / "b.trace").write_bytes(gzip.compress(texts[1].encode()))
     trace = trace_files.opened([str(tmp_path / "*.trace")], tmp_path)
-    here, there = Bad(), Bad()
+    here, there = BadRows(), BadRows()
     expected = traces.answered(trace_files.rows(trace, here), held, closed_loop=closed_loop)
 
     from kquota.spark.trace import answered
@@ -112,11 +112,11 @@ def test_one_client_leaves_partitions_without_a_row(spark: SparkSession, tmp_pat
     path = tmp_path / "t.csv"
     path.write_text("ms,bytes,user\n0,90000,alice\n100,90000,alice\n")
     trace, held = trace_files.opened([str(path)], tmp_path), Quotas(producer_byte_rate=1_000.0)
-    expected = traces.answered(trace_files.rows(trace, Bad()), held, closed_loop=False)
+    expected = traces.answered(trace_files.rows(trace, BadRows()), held, closed_loop=False)
 
     from kquota.spark.trace import answered
 
-    found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, Bad(), closed_loop=False)
+    found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, BadRows(), closed_loop=False)
     assert told(found) == expected
 
 

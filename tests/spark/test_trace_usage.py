@@ -32,7 +32,7 @@ def opened(spark: SparkSession, folder: Path, rows: list[dict[str, object]], win
 
     path = folder / "trace.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    bad = trace_files.Bad()
+    bad = trace_files.BadRows()
     trace = trace_files.opened([str(path)], folder)
     found = trace_usage.opened(Reader(spark=spark, scratch=folder), trace, bad, "c", KEYS, window)
     assert bad.count == sum("ms" not in row for row in rows)

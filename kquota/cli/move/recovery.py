@@ -120,9 +120,9 @@ def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | Non
     lost = lost_brokers.asked(options.gone, at)
     shown = None if options.dry_run else _must_agree(at, options, plan, lost)
     takes = options.take_over and (shown is None or shown.takes)
-    hold = None if options.dry_run else move_stores.Hold(doing=f"move {options.VERB}", patient=True, take_over=takes)
+    lock = move_stores.LockRequest(doing=f"move {options.VERB}", patient=True, take_over=takes)
     done: list[RunRecovered] = []
-    with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
+    with remarks.resumable(), move_stores.staged(at, options.state_dir, None if options.dry_run else lock) as stage:
         chosen = _chosen(stage.runs, options, plan)
         if shown is not None and (unseen := [each.id for each in chosen if each.id not in shown.runs]):
             took = (

@@ -90,7 +90,11 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
     ):
         if given:
             raise Invalid(f"--all-runs verifies every open run. Leave out {name}")
-    hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
+    hold = (
+        None
+        if options.preserve_throttles
+        else move_stores.LockRequest(doing="reassign-partitions --verify", later=True)
+    )
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage, ExitStack() as locks:
         notes: list[str] = []
         writes = not options.preserve_throttles

@@ -28,7 +28,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     would stay in sync. Raises Busy if another kquota holds the lock. Also raises the errors of `cancel`.
     """
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
-    hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --cancel")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         what = cancellable(stage, plan, force=options.force)
         if options.dry_run:

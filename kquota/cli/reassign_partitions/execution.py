@@ -36,7 +36,7 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
     """
     asked = _asked(options)
     timeout, plan = plan_option.timeout(options), plan or plan_option.plan(at, options)
-    hold = None if options.dry_run else move_stores.Hold(doing="reassign-partitions --execute")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="reassign-partitions --execute")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         try:
             prepared = prepare(stage, plan, asked)

@@ -40,7 +40,11 @@ def run(
     if options.preserve_throttles and options.clear_all:
         raise Invalid("--preserve-throttles restores nothing and --clear-all removes everything. Give only one of them")
     plan = plan or plan_option.plan(at, options)
-    hold = None if options.preserve_throttles else move_stores.Hold(doing="reassign-partitions --verify", later=True)
+    hold = (
+        None
+        if options.preserve_throttles
+        else move_stores.LockRequest(doing="reassign-partitions --verify", later=True)
+    )
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
         looks = not options.preserve_throttles and not options.clear_all
         found = unless_it_writes(stage, plan) if looks else None

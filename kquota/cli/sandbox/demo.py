@@ -10,7 +10,7 @@ from kquota.cli.output import Lines
 from kquota.cli.progress import downloading
 from kquota.cli.sandbox.command import DemoOptions
 from kquota.errors import KquotaError
-from kquota.sandbox.demo import CLIENT_QUOTA, REASON, THROTTLE, DemoCommand, Story, demo
+from kquota.sandbox.demo import CLIENT_QUOTA, REASON, THROTTLE, DemoCommand, DemoOutput, demo
 
 _CLIENT: Final = "--entity-type clients --entity-name greedy"
 _USER: Final = "--entity-type users --entity-name alice --entity-type clients --entity-default"
@@ -42,7 +42,7 @@ def run(options: DemoOptions) -> Lines:  # noqa: ARG001 - the command has no opt
     fails.
     """
     with downloading() as report:
-        whole = demo(Story(line=_line, progress=report, commands=COMMANDS))
+        whole = demo(DemoOutput(line=_line, progress=report, commands=COMMANDS))
     return Lines(lines=(), code=DONE if whole else NOT_YET)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
-from kquota.reassign.log_dirs import LogDirReading, Place
+from kquota.reassign.log_dirs import LogDirReading, ReplicaLogDirs
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.requests import CLUSTER_DENIED, FORBIDDEN
 from kquota.stores.admin.wire_format import numbers_by_topic
@@ -34,7 +34,7 @@ class WireReplicaDirs:
         alive = self._wire.brokers().keys()
         answers = self._wire.ask_each({b: _describe(those) for b, those in asked.items() if b in alive})
         dirs: dict[BrokerId, dict[str, str | None]] = {}
-        places: dict[ReplicaId, Place] = {}
+        places: dict[ReplicaId, ReplicaLogDirs] = {}
         silent = dict.fromkeys(sorted(asked.keys() - alive), "it is dead")
         for broker, answer in answers.items():
             if isinstance(answer, KquotaError):
@@ -122,7 +122,7 @@ def _closed(found: Any) -> str | None:
     return "it is cordoned" if found.is_cordoned else None
 
 
-def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[ReplicaId, Place]]:
+def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[ReplicaId, ReplicaLogDirs]]:
     current: dict[TopicPartition, str] = {}
     future: dict[TopicPartition, tuple[str, int]] = {}
     for found in answer.results:
@@ -135,7 +135,7 @@ def _places(broker: BrokerId, answer: Any) -> Iterator[tuple[ReplicaId, Place]]:
                     current[name] = found.log_dir
     for name in sorted(current.keys() | future.keys()):
         path, lag = future.get(name, (None, None))
-        yield (name, broker), Place(current=current.get(name), future=path, lag=lag)
+        yield (name, broker), ReplicaLogDirs(current=current.get(name), future=path, lag=lag)
 
 
 def _error(broker: BrokerId, path: str, code: int | None) -> KquotaError | None:

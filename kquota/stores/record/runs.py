@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kquota.errors import Busy, KquotaError, Parameter, Refused
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.shared import Joined, Shared, Unshared, ended, joined, ordered, version_of
-from kquota.stores.state.journal import Kept
+from kquota.stores.state.journal import JournaledRun
 from kquota.stores.state.process import me, runs_here
 from kquota.stores.state.runs import RunFiles
 
@@ -252,7 +252,7 @@ class RecordedRuns:
             )
         return found
 
-    def _joined_with(self, local: Mapping[str, Kept], *, whole: bool) -> Joined:
+    def _joined_with(self, local: Mapping[str, JournaledRun], *, whole: bool) -> Joined:
         shared = self._shared.runs(whole=whole)
         unreadable = self._shared.unreadable.keys()
         done = ended(shared.values())

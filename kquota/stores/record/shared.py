@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from kquota.errors import Incomplete, KquotaError, Unknown, Unreachable
 from kquota.reassign.run import Owner, Run
 from kquota.stores.record.sheet import NOTHING
-from kquota.stores.state.journal import Kept
+from kquota.stores.state.journal import JournaledRun
 
 ZOOKEEPER: Final = "zookeeper"
 """The name that journals use for the record in the znodes of the cluster."""
@@ -138,7 +138,7 @@ class Joined:
 
 
 def joined(
-    local: Mapping[str, Kept],
+    local: Mapping[str, JournaledRun],
     shared: Mapping[str, Run],
     identity: str | None,
     *,

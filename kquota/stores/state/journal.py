@@ -25,7 +25,7 @@ _BY_HAND: Final = (". Move this file to another folder. Then show the throttles 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class JournaledRun:
     """A run from a journal."""
 
     run: Run
@@ -69,7 +69,7 @@ def change(before: Run, after: Run, stamp: Stamp) -> dict[str, Any]:
     return {**run_fields.STAMP.written(stamp), **run_fields.changed(before, after)}
 
 
-def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
+def replay(documents: Sequence[Mapping[str, Any]], where: str) -> JournaledRun:
     """Return the run that the lines describe. `where` is the name of the journal in messages.
 
     Raises Refused if this kquota does not read the version of the journal, or if the lines are not valid.
@@ -82,7 +82,7 @@ def replay(documents: Sequence[Mapping[str, Any]], where: str) -> Kept:
                 "Use the version of kquota that wrote it"
             )
         stamps = run_fields.STAMP.all_of(documents)
-        return Kept(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
+        return JournaledRun(run=run_fields.run_of(documents, stamps[-1]), shared=_shared(stamps))
     except UnknownKeys as error:
         raise Refused(f"{where}: {error}") from error
     except run_fields.NOT_A_RUN as error:

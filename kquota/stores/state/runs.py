@@ -22,7 +22,7 @@ from kquota.errors import AGAIN_LATER, Busy, Invalid, KquotaError, Parameter, Re
 from kquota.reassign.restoring import may_stay_set
 from kquota.reassign.run import Run, Stamp
 from kquota.stores.state import journal
-from kquota.stores.state.journal import Kept
+from kquota.stores.state.journal import JournaledRun
 from kquota.stores.state.process import Holder, holder, holder_of, me
 from kquota.stores.state.run_fields import is_run_id
 
@@ -44,7 +44,7 @@ class RunFiles:
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
         self._known: dict[str, tuple[Run, int]] = {}  # each run with the size of its journal in bytes
-        self._seen: dict[str, tuple[tuple[int, int, int], Kept | None]] = {}
+        self._seen: dict[str, tuple[tuple[int, int, int], JournaledRun | None]] = {}
 
     @contextmanager
     def hold(self, doing: str) -> Iterator[None]:
@@ -101,7 +101,7 @@ class RunFiles:
             return None
         return str(found) if found.alive else None
 
-    def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, Kept]:
+    def every(self, unread: dict[str, KquotaError] | None = None) -> dict[str, JournaledRun]:
         """Return every run by id, in the order of the journals' names. Includes ended runs, because kquota keeps their
         journals.
 
@@ -244,7 +244,7 @@ class RunFiles:
             return None, 0
         return kept.run, whole
 
-    def _cached(self, file: os.DirEntry[str]) -> Kept | None:
+    def _cached(self, file: os.DirEntry[str]) -> JournaledRun | None:
         """Return the contents of a journal, or None if `every` leaves it out. The file is read again only if it
         changed, because commands call this often.
         """
@@ -257,7 +257,7 @@ class RunFiles:
             self._seen[file.name] = (mark, self._read(Path(file.path))[0])
         return self._seen[file.name][1]
 
-    def _read(self, path: Path) -> tuple[Kept | None, int]:
+    def _read(self, path: Path) -> tuple[JournaledRun | None, int]:
         try:
             data = bounded.file_bytes(path, bounded.JOURNAL)
         except OSError as error:

@@ -140,7 +140,7 @@ class InMemory:
         return RecordedRuns(RunFiles(self.folder, CLUSTER_ID), alone, world.warn)
 
     @contextmanager
-    def _held(self, holding: move_stores.Hold | None) -> Iterator[RecordedRuns]:
+    def _held(self, holding: move_stores.LockRequest | None) -> Iterator[RecordedRuns]:
         runs = self._runs()
         if holding is None:
             yield runs
@@ -154,7 +154,7 @@ class InMemory:
 
     @contextmanager
     def _staged(
-        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.Hold | None
+        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.LockRequest | None
     ) -> Iterator[move_stores.Stage]:
         later = holding if holding is not None and holding.later else None
         with self._held(None if later else holding) as runs:
@@ -172,7 +172,7 @@ class InMemory:
 
     @contextmanager
     def _throttling(
-        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.Hold | None = None
+        self, _at: world.Where, _state_dir: Path | None, holding: move_stores.LockRequest | None = None
     ) -> Iterator[Ports]:
         with self._held(holding) as runs:
             yield Ports(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kquota.errors import Refused
-from kquota.reassign.log_dirs import Place
+from kquota.reassign.log_dirs import ReplicaLogDirs
 from kquota.settings.resource import Setting
 from kquota.stores.record import runs
 from kquota.stores.state.runs import RunFiles
@@ -165,7 +165,7 @@ def test_log_dir_moves_that_are_refused(house: InMemory, session: Transcript, tm
     session.note("broker 2 does not answer")
     reassign(session, file, "--execute --force --timeout 2000", ["json", "text"])
     dirs.deaf = set()
-    dirs.places[TopicPartition("orders", 1), TWO] = Place(current="/b", future="/a", lag=5)
+    dirs.places[TopicPartition("orders", 1), TWO] = ReplicaLogDirs(current="/b", future="/a", lag=5)
     del dirs.places[TopicPartition("orders", 1), ONE]
     dirs.dead = {THREE}
     session.note("a replica goes to another log dir, one is in none, and broker 3 does not answer")

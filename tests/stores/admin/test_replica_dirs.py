@@ -11,7 +11,7 @@ import pytest
 from kquota.cli.clock import SystemClock
 from kquota.reassign import log_dir_actions as actions
 from kquota.reassign import log_dirs, words
-from kquota.reassign.log_dirs import Place
+from kquota.reassign.log_dirs import ReplicaLogDirs
 from kquota.reassign.moves import Replicas
 from kquota.reassign.plan import Plan
 from kquota.reassign.progress import statuses
@@ -122,7 +122,7 @@ def test_kafkas_tool_sees_and_cancels_the_moves_of_kquota(real_stage: RealStage,
         dirs = log_dirs.statuses(wanted, real_stage.dirs.read(wanted), found.partitions, found.running)
         return f"{words.status_lines(status)}\n{log_dirs.status_lines(dirs)}\n"
 
-    def place() -> Place:
+    def place() -> ReplicaLogDirs:
         return real_stage.dirs.read([(name, one)]).place((name, one))
 
     real_stage.slow(one)
@@ -138,7 +138,7 @@ def test_kafkas_tool_sees_and_cancels_the_moves_of_kquota(real_stage: RealStage,
     assert kafka("--cancel", "--preserve-throttles") == (
         f"None of the specified partition reassignments are active.\n{log_dirs.started_lines({(name, one): here})}\n"
     )
-    assert place() == Place(current=here)
+    assert place() == ReplicaLogDirs(current=here)
     assert kafka("--verify", "--preserve-throttles") == ours()
 
     back = log_dirs.with_dirs(plan, real_stage.dirs.read(log_dirs.replicas(plan)))
@@ -147,11 +147,11 @@ def test_kafkas_tool_sees_and_cancels_the_moves_of_kquota(real_stage: RealStage,
     assert told.endswith(f"{log_dirs.started_lines(wanted)}\n")
     assert place().future == there
     assert actions.cancel(real_stage.dirs, SystemClock(), wanted).begun == {(name, one): here}
-    assert place() == Place(current=here)
+    assert place() == ReplicaLogDirs(current=here)
     assert actions.cancel(real_stage.dirs, SystemClock(), wanted) == actions.Started()
 
     assert actions.start(real_stage.dirs, SystemClock(), wanted).begun == {(name, one): there}
     real_stage.fast(one)
-    until(lambda: place() == Place(current=there), "the copy exists")
+    until(lambda: place() == ReplicaLogDirs(current=there), "the copy exists")
     assert kafka("--verify", "--preserve-throttles") == ours()
     assert ours().count("completed successfully.") == 2

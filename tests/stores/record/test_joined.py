@@ -10,7 +10,7 @@ import pytest
 from kquota.reassign.plan import Plan
 from kquota.reassign.run import Owner, Run, Stamp
 from kquota.stores.record.shared import joined
-from kquota.stores.state.journal import Kept
+from kquota.stores.state.journal import JournaledRun
 from kquota.terms import BrokerId, TopicPartition
 
 TIME = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -25,9 +25,9 @@ def at(version: int, by: Owner = OTHERS, *, ended: bool = False, reason: str = "
     return replace(RUN, finished=TIME if ended else None, reason=reason, stamp=Stamp(version=version, by=by))
 
 
-def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> Kept:
+def kept(version: int, *spans: tuple[str, int, int], ended: bool = False) -> JournaledRun:
     sent = {name: dict.fromkeys(range(first, last + 1), MINE) for name, first, last in spans}
-    return Kept(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
+    return JournaledRun(run=at(version, MINE, ended=ended, reason="local"), shared=sent)
 
 
 # The journal, the full record, and the result: the source that counts (None: the run does not exist any more),
@@ -63,7 +63,7 @@ CASES = {
 
 @pytest.mark.parametrize(("local", "there", "counts", "ahead", "lost"), CASES.values(), ids=CASES)
 def test_whether_the_journal_or_the_record_counts(
-    local: Kept | None, there: Run | None, counts: str | None, ahead: bool, lost: bool
+    local: JournaledRun | None, there: Run | None, counts: str | None, ahead: bool, lost: bool
 ) -> None:
     shared = {} if there is None else {"r": replace(there, reason="shared")}
     found = joined({} if local is None else {"r": local}, shared, HERE, oldest=LATER)
@@ -103,7 +103,7 @@ def test_without_a_record_the_journals_count() -> None:
 )
 @pytest.mark.parametrize("oldest", [None, EARLIER], ids=["not full", "all its ended runs are older"])
 def test_a_record_has_lost_a_run_that_it_cannot_have_deleted(
-    local: Kept, counts: bool, missing: bool, oldest: tuple[datetime, str] | None
+    local: JournaledRun, counts: bool, missing: bool, oldest: tuple[datetime, str] | None
 ) -> None:
     """Someone has deleted its znodes, or the topic has lost its end."""
     found = joined({"r": local}, {}, HERE, oldest=oldest)

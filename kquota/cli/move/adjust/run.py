@@ -121,7 +121,7 @@ def _with_even_rates(run: Run, rate: ByteRate, even: Mapping[BrokerId, ByteRate]
 
 
 def _pause(options: AdjustOptions) -> ThrottleSet:
-    hold = move_stores.Hold(doing="move adjust")
+    hold = move_stores.LockRequest(doing="move adjust")
     with move_stores.throttling(world.where(options.connection), options.state_dir, hold) as ports:
         found = _open_run(ports.runs, options)
         if options.go_on and not found.paused:

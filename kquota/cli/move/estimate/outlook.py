@@ -11,7 +11,7 @@ from kquota.cli.formats import printable
 from kquota.cli.table import aligned
 from kquota.list_text import named_brokers
 from kquota.measure import human_bytes, human_duration
-from kquota.pace.disk_space import Room, Volume, rooms
+from kquota.pace.disk_space import Volume, VolumeSpace, rooms
 from kquota.pace.past_moves import ErrorBand
 from kquota.pace.share import Pace
 from kquota.pace.uncertainty import Band, band, stuck_at_peak, together
@@ -36,18 +36,18 @@ class Outlook:
     """The ids of the leaders whose write rate, at its 99th percentile, could alone keep the move from finishing."""
     volumes: tuple[Volume, ...]
     """The disks before the move."""
-    rooms: tuple[Room, ...]
+    rooms: tuple[VolumeSpace, ...]
     """The disks that receive copies, at the end of the move."""
     waves: Waves | None
     """The waves, or None if the whole move starts at once."""
 
     @property
-    def full(self) -> tuple[Room, ...]:
+    def full(self) -> tuple[VolumeSpace, ...]:
         """The disks that have no room for their copies, however the log dirs are distributed over volumes."""
         return tuple(room for room in self.rooms if room.apart is not None and room.apart < 0)
 
     @property
-    def checked(self) -> list[tuple[float, Room]]:
+    def checked(self) -> list[tuple[float, VolumeSpace]]:
         """The disks of known size, each with the bytes that are left when it is fullest. Writes count if their rate is
         known.
         """
@@ -192,20 +192,20 @@ def wave_lines(waves: Waves) -> Iterator[str]:
     yield from aligned(rows, heads, left=[1, 2])
 
 
-def _left(room: Room, left: float) -> str:
+def _left(room: VolumeSpace, left: float) -> str:
     if left >= 0:
         return human_bytes(left)
     return f"{human_bytes(-left)} short{' if log dirs share a volume' if may_fit(room) else ''}"
 
 
-def may_fit(room: Room) -> bool:
+def may_fit(room: VolumeSpace) -> bool:
     """Return True if the copies fit with one volume for each log dir, but not if log dirs of equal size share a
     volume.
     """
     return room.left is not None and room.apart is not None and room.left < 0 <= room.apart
 
 
-def if_one_volume(room: Room) -> str:
+def if_one_volume(room: VolumeSpace) -> str:
     """Return the warning for a room for which `may_fit` is true."""
     return (
         f"{_place(room)}: {human_bytes(room.arriving)} of copies do not fit if its log dirs with equal sizes are one "
@@ -213,5 +213,5 @@ def if_one_volume(room: Room) -> str:
     )
 
 
-def _place(room: Room) -> str:
+def _place(room: VolumeSpace) -> str:
     return f"broker {room.broker}" if room.log_dir is None else f"{printable(room.log_dir)} of broker {room.broker}"

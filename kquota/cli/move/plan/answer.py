@@ -14,7 +14,7 @@ from kquota.cli.reassign_partitions.answer import plan_or_null
 from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.log_dir_balance import LogDirsPlanned
-from kquota.placement.planned import BrokerChange, Holding, Left, PartitionChange, Planned
+from kquota.placement.planned import BrokerChange, BrokerContents, LeftPartition, PartitionChange, Planned
 from kquota.reassign.plan import Plan
 from kquota.terms import BrokerId
 
@@ -51,7 +51,7 @@ def disk_shown(disk: Disk | None, before: float | None, worst: float | None, aft
     return {"total": disk.total, "used": disk.used, **shares}
 
 
-def left_shown(left: Left) -> JsonObject:
+def left_shown(left: LeftPartition) -> JsonObject:
     """Return the JSON of a partition that does not move, or does not reach the goal, with the reason."""
     return {**plain(left.partition), "why": left.why}
 
@@ -111,5 +111,5 @@ def _broker(broker: BrokerId, share: BrokerChange) -> JsonObject:
     }
 
 
-def _holding(held: Holding) -> JsonObject:
+def _holding(held: BrokerContents) -> JsonObject:
     return {"replicas": held.replicas, "leaders": held.leaders, "bytes": held.bytes}

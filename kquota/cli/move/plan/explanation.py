@@ -22,9 +22,9 @@ from kquota.cli.table import aligned
 from kquota.list_text import few, joined, listed, named_brokers
 from kquota.measure import counted, human_bytes
 from kquota.placement.cluster import INTERNAL, ClusterLayout
-from kquota.placement.draft import Why
+from kquota.placement.draft import MoveReason
 from kquota.placement.goal import Goal
-from kquota.placement.lower_bound import Least
+from kquota.placement.lower_bound import LowerBound
 from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId
 
@@ -148,7 +148,9 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
             f"{left_out}: {', '.join(sorted(inside))}. To move them {'for these goals ' if drained else ''}as well, "
             "name them in --topics together with the other topics"
         )
-    leveled = any(copy.why in (Why.BALANCE, Why.ADD) for change in found.changes for copy in change.copies)
+    leveled = any(
+        copy.why in (MoveReason.BALANCE, MoveReason.ADD) for change in found.changes for copy in change.copies
+    )
     led = sum(change.leader_before != change.leader_after for change in found.changes)
     if leveled and led:
         yield (
@@ -223,7 +225,7 @@ def share_of_least(ratio: float) -> str:
     return f"This plan copies {ratio:.1%} of this minimum{missed}"
 
 
-def _terms(least: Least, goal: Goal) -> str:
+def _terms(least: LowerBound, goal: Goal) -> str:
     if least.bytes == least.forced:
         wanted = {
             "the drain": goal.drain,

@@ -178,7 +178,7 @@ def _started(
     """Check the move, set the throttle, and submit all waves. Return the run id, or None if every partition is in
     place. A dry run only checks the move.
     """
-    hold = None if options.dry_run else move_stores.Hold(doing="move run", patient=True, later=True)
+    hold = None if options.dry_run else move_stores.LockRequest(doing="move run", patient=True, later=True)
     with (
         move_stores.staged(at, options.state_dir, hold) as stage,
         Turns(stage.hold, stage.clock, _PATIENCE_SECONDS, _wait_for_lock) as turns,
@@ -269,7 +269,7 @@ def _undone(at: world.Where, options: MoveRunOptions, plan: Plan, why: str) -> t
     aborting, so that `move resume` continues the rollback after a crash.
     """
     say(f"{why}. kquota undoes the move (--abort-on-trouble)")
-    with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", patient=True)) as stage:
+    with move_stores.staged(at, options.state_dir, move_stores.LockRequest(doing="move run", patient=True)) as stage:
         found = covers(plan, stage.runs.unfinished())
         if found is None:
             runs = suggested("move report")
@@ -287,7 +287,7 @@ def _ended(
     only if no check has succeeded for `_PATIENCE_SECONDS`, because brokers restart during long moves. A lock that
     another command holds never ends the wait. Raises _TroubleError if `health` (unless it is None) reports damage.
     """
-    with move_stores.staged(at, options.state_dir, move_stores.Hold(doing="move run", later=True)) as stage:
+    with move_stores.staged(at, options.state_dir, move_stores.LockRequest(doing="move run", later=True)) as stage:
         seen = stage.clock.monotonic()
         while True:
             try:

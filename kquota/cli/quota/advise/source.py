@@ -77,7 +77,7 @@ class UseSource:
         # Imported here, because only a job needs PySpark.
         from kquota.spark import trace_usage
 
-        bad, window_ms = trace_files.Bad(), round(self.window.total_seconds() * 1_000)
+        bad, window_ms = trace_files.BadRows(), round(self.window.total_seconds() * 1_000)
         found = trace_usage.opened(reader, trace, bad, cluster_id, keys, window_ms)
         if (note := trace.left_out(bad)) is not None:
             say(note)

@@ -79,7 +79,7 @@ def run(options: ProbeOptions) -> Answer:
         if options.dry_run:
             return LoadPlanned(probe=(load, explained))
         _remove_older(stage)
-    made = Made()
+    made = ProbeTopics()
     say(f"generating load for at most {load.longest:g} s; Ctrl-C stops the probe and removes its topics")
     with _removed(logins, made), lasting(f"probing: {load.kind.value}", load.lasting) as elapsed:
         readings = probe.readings(logins, client_id, load, made.names, elapsed)
@@ -106,7 +106,7 @@ def _limit(
         return LimitPlanned(ladder=wanted)
     say(f"{limit.plan(wanted)}; Ctrl-C stops the probe and removes its topics")
     _remove_older(stage)
-    made = Made()
+    made = ProbeTopics()
     with _removed(logins, made):
         steps = probe.steps(logins, client_id, wanted, made.names, _say_step)
     found = limit.answer(Limit(steps=steps, tenants=options.tenants, overcommit=options.overcommit))
@@ -121,7 +121,7 @@ def _own_client(options: ProbeOptions, command: str, seconds: float) -> Answer:
     topic = scratch.name(datetime.now(UTC), seconds, secrets.token_hex(4)) if has_topic else None
     if options.dry_run:
         return client_command.ClientPlanned(command=command, topic=topic, seconds=seconds)
-    made, record = Made(), BehaviorRecord()
+    made, record = ProbeTopics(), BehaviorRecord()
     with _removed(logins, made):
         if topic is not None:
             with logins.stage() as stage:
@@ -155,7 +155,7 @@ def _clean_up(logins: ProbeLogins, *, dry_run: bool) -> Answer:
 
 
 @dataclass(slots=True)
-class Made:
+class ProbeTopics:
     """The topics of a probe."""
 
     names: list[str] = field(default_factory=list)
@@ -170,7 +170,7 @@ class Made:
 
 
 @contextmanager
-def _removed(logins: ProbeLogins, made: Made) -> Iterator[None]:
+def _removed(logins: ProbeLogins, made: ProbeTopics) -> Iterator[None]:
     """Remove all topics of the probe at the end of this block, also after an error."""
     try:
         with probe.removed(

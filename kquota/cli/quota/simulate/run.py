@@ -27,7 +27,7 @@ from kquota.simulate.load import Admission, Manner, Quotas, Request
 from kquota.simulate.trace import Answered
 from kquota.spark import trace_files
 from kquota.spark.engine import Engine
-from kquota.spark.trace_files import Bad, TraceFiles
+from kquota.spark.trace_files import BadRows, TraceFiles
 from kquota.terms import SAMPLES
 
 MOST_REQUESTS: Final = 2_000_000
@@ -191,7 +191,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
                     f"{option_name(key)} has no effect: --trace {trace.files.given_names()[0]} has no column {column}. "
                     f"Leave out {option_name(key)}, or add the column"
                 )
-        bad = Bad()
+        bad = BadRows()
         found = _answered(given, held, trace, bad, where, scratch)
         if (note := trace.left_out(bad)) is not None:
             say(note)
@@ -213,7 +213,7 @@ def _traced(given: SimulateOptions, held: Quotas) -> Traced:
 
 
 def _answered(
-    given: SimulateOptions, held: Quotas, trace: TraceFiles, bad: Bad, where: Engine, scratch: Path
+    given: SimulateOptions, held: Quotas, trace: TraceFiles, bad: BadRows, where: Engine, scratch: Path
 ) -> list[Answered]:
     asks_for_spark = where.master is not None or where.remote is not None or bool(given.spark.conf)
     if not asks_for_spark and trace.text_size() < _MUCH:

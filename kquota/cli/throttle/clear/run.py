@@ -71,7 +71,7 @@ def run(options: ClearOptions) -> Cleared:
 
 
 def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -> Cleared:
-    hold = None if options.dry_run else move_stores.Hold(doing="throttle clear")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="throttle clear")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         mine, others = _ending(ports.runs.unfinished(), options.run, ports.runs.me)
         ending = lost_brokers.without(mine, lost, ports.cluster)
@@ -140,7 +140,7 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
     """Remove every throttled replica list and every rate except those in the broker defaults. Then end the recorded
     throttle runs, unless a setting of a live broker or of a topic is pending.
     """
-    hold = None if options.dry_run else move_stores.Hold(doing="throttle clear --all")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="throttle clear --all")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         throttles = actions.read(ports)
         wanted = _every(throttles)

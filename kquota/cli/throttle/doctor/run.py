@@ -73,7 +73,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
-    hold = move_stores.Hold(doing="throttle doctor --fix", cautious=True)
+    hold = move_stores.LockRequest(doing="throttle doctor --fix", cautious=True)
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
         throttles = actions.read(ports)

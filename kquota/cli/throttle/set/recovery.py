@@ -87,7 +87,7 @@ def _look(
     Each check has a new connection, because any broker may stop between two checks. It takes the lock again, because
     other commands may write in between.
     """
-    hold = move_stores.Hold(doing=f"throttle set --recovering {broker}")
+    hold = move_stores.LockRequest(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
         _check(ports, options, broker, rate)
         seen = set_and_clear.recover(ports, broker, rate, going, reason=options.reason)

@@ -117,7 +117,7 @@ def _check(asked: _Selected, options: SetOptions) -> None:
 
 
 def _set(at: world.Where, options: SetOptions, asked: _Selected, seconds: float) -> ThrottleSet:
-    hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="throttle set")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         throttles = actions.read(ports)
         topics = tuple(throttles.topics) if asked.all_topics else asked.topics
@@ -204,7 +204,7 @@ def adjusted(options: SetOptions, become: Callable[[Run], Run]) -> ThrottleSet:
     up. Raises Invalid for an invalid plan file. Also raises the errors of `become` and of `set_and_clear.adjust`.
     """
     plan = None if options.reassignment_json_file is None else plans.read(options.reassignment_json_file)
-    hold = None if options.dry_run else move_stores.Hold(doing="throttle set")
+    hold = None if options.dry_run else move_stores.LockRequest(doing="throttle set")
     with move_stores.throttling(world.where(options.connection), options.state_dir, holding=hold) as ports:
         open_runs = ports.runs.unfinished()
         if plan is None:

@@ -66,7 +66,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class BrokerTraffic:
     """The bytes that brokers send and receive, and the use of their throttles."""
 
     bytes: Plot
@@ -101,8 +101,8 @@ def stored(answer: Estimate) -> Stored | None:
     )
 
 
-def carried(answer: Estimate) -> Carried:
-    """Return the plots of the copies, and the sides of all brokers with their times (see `Carried`)."""
+def carried(answer: Estimate) -> BrokerTraffic:
+    """Return the plots of the copies, and the sides of all brokers with their times (see `BrokerTraffic`)."""
     pace = answer.pace
 
     def done(share: Share) -> float | None:
@@ -119,7 +119,7 @@ def carried(answer: Estimate) -> Carried:
     brokers = list(dict.fromkeys(share.broker for share in slowest))[:_MOST]
     drawn = sorted(slowest[:_MOST], key=lambda share: (share.broker, share.side is Side.DESTINATION))
     known = [share for share in drawn if share.needed is not None]
-    return Carried(
+    return BrokerTraffic(
         bytes=plots.carried([share for share in pace.shares if share.broker in brokers]),
         spent=None if pace.feasible is None else plots.spent(known),
         unknown=len(drawn) - len(known),
