@@ -38,7 +38,7 @@ _CONTROLLERS_ALONE: Final = ("configs", "reassign-partitions")
 """The commands in which `--bootstrap-controller` replaces the brokers. A suggestion of these commands names brokers, so
 it leaves out `--bootstrap-controller`.
 """
-_given: Final[dict[str, str]] = {}
+_kept_options: Final[dict[str, str]] = {}
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def of_one_command() -> Iterator[None]:
     try:
         yield
     finally:
-        _given.clear()
+        _kept_options.clear()
 
 
 def remember(options: Any) -> None:
@@ -57,7 +57,7 @@ def remember(options: Any) -> None:
     connection = getattr(options, "connection", None)
     given = {} if connection is None else {one.name: getattr(connection, one.name) for one in fields(connection)}
     given[_STATE_DIR] = getattr(options, _STATE_DIR, None)
-    _given.update({name: str(value) for name, value in given.items() if value is not None})
+    _kept_options.update({name: str(value) for name, value in given.items() if value is not None})
 
 
 def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -88,7 +88,7 @@ def zookeeper_shell(command: str) -> str:
 
     If the command line does not have the address, the text ends with the meaning of the placeholder.
     """
-    address = _given.get("zookeeper")
+    address = _kept_options.get("zookeeper")
     shell = f"`zookeeper-shell.sh {shlex.quote(address or PLACEHOLDER)} {command}`"
     replacing = f" (replace {PLACEHOLDER} with the address of ZooKeeper and its chroot)"
     return shell if address else shell + replacing
@@ -115,8 +115,8 @@ def _connection(path: list[str], taken: Set[str], rest: list[str], environment: 
     """Yield the running command's options that the suggested command also takes. If neither these
     options nor the environment name a cluster, also yield a placeholder.
     """
-    both = {"bootstrap_server", "zookeeper"} <= _given.keys() and path[0] != "record"
-    for name, value in _given.items():
+    both = {"bootstrap_server", "zookeeper"} <= _kept_options.keys() and path[0] != "record"
+    for name, value in _kept_options.items():
         option = option_name(name)
         replaced = name == CONTROLLERS and path[0] in _CONTROLLERS_ALONE
         if both and (name == "zookeeper" or name.startswith("zk_")):
@@ -126,8 +126,8 @@ def _connection(path: list[str], taken: Set[str], rest: list[str], environment: 
     addresses = {*ADDRESSES, "cluster"} & taken
     if path[0] == "record":  # `record` reads the brokers, even if the options name a ZooKeeper
         addresses.discard("zookeeper")
-    if not addresses or any(name in _given for name in addresses):
+    if not addresses or any(name in _kept_options for name in addresses):
         return
-    read = "zookeeper" not in taken or "zookeeper" not in _given
+    read = "zookeeper" not in taken or "zookeeper" not in _kept_options
     if not (read and any(environment.get(variable(name)) for name in addresses)):
         yield f"--bootstrap-server {PLACEHOLDER}"

@@ -137,7 +137,11 @@ class _Scales:
             for source, destination in pairs:
                 for p, q in self._exchanges(held[source], held[destination], source, destination):
                     leads = self.draft.leads(p, source) or self.draft.leads(q, destination)
-                    if leads == leading and self._may(p, source, destination) and self._may(q, destination, source):
+                    if (
+                        leads == leading
+                        and self._may_move(p, source, destination)
+                        and self._may_move(q, destination, source)
+                    ):
                         self._move(p, source, destination)
                         self._move(q, destination, source)
                         return True
@@ -157,7 +161,7 @@ class _Scales:
             size, from_load, to_load = draft.sizes[p], draft.bytes[destination], draft.bytes[source]
             needless = band.off(from_load - size) + band.off(to_load + size) <= band.off(from_load) + band.off(to_load)
             still = draft.copies.get(p, {}).get(destination, (None,))[0] == source
-            if needless and still and self._may(p, destination, source):
+            if needless and still and self._may_move(p, destination, source):
                 self._move(p, destination, source)
                 undone = True
         return undone
@@ -210,7 +214,7 @@ class _Scales:
                     if (clean, leading, source) in spent:
                         continue
                     for p in _nearest(self.stock[leading][source], min(lack, load - low)):
-                        if self._gains(p, source, destination, clean) and self._may(p, source, destination):
+                        if self._gains(p, source, destination, clean) and self._may_move(p, source, destination):
                             self._move(p, source, destination)
                             return True
                     spent.add((clean, leading, source))
@@ -221,7 +225,7 @@ class _Scales:
             if not self._gains(p, source, broker, clean):
                 # All later brokers are at least as full, so `_gains` is also False for them.
                 return
-            if self._may(p, source, broker):
+            if self._may_move(p, source, broker):
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
@@ -235,7 +239,7 @@ class _Scales:
             return stay and (from_load > band.high or to_load < band.low)
         return band.off(from_load - size) + band.off(to_load + size) < band.off(from_load) + band.off(to_load)
 
-    def _may(self, p: int, source: BrokerId, destination: BrokerId) -> bool:
+    def _may_move(self, p: int, source: BrokerId, destination: BrokerId) -> bool:
         draft, replicas = self.draft, self.draft.replicas[p]
         if destination in replicas or not draft.fits(p, destination):
             return False

@@ -73,12 +73,12 @@ def _unreachable(one: LintedValue) -> Iterator[QuotaFinding]:
 
 
 def _redundant(one: LintedValue) -> Iterator[QuotaFinding]:
-    heir = _stand_in(one.among, one.entity, one.key, one.clients_of_default_user)
-    if heir is not None:
+    fallback = _stand_in(one.among, one.entity, one.key, one.clients_of_default_user)
+    if fallback is not None:
         yield one.finding(
             "redundant",
             "changes nothing",
-            f"without it, {heir} gives the same limit in the same bucket",
+            f"without it, {fallback} gives the same limit in the same bucket",
             "remove it, unless it must still apply after the other limit changes",
             one.removed(),
         )
@@ -96,12 +96,12 @@ def _stand_in(quotas: QuotasByEntity, entity: Entity, key: str, client_ids: Iter
         same_ip = entity != default and quotas[entity].get(key) == quotas.get(default, {}).get(key)
         return default if same_ip else None
     client = Client.of(entity)
-    heir = _heir(quotas, entity, key, client)
-    if heir is None:
+    fallback = _fallback(quotas, entity, key, client)
+    if fallback is None:
         return None
     others = () if client.client_id is not None else (replace(client, client_id=each) for each in client_ids)
-    same = all(_binds_others(quotas, entity, key, other) or _heir(quotas, entity, key, other) for other in others)
-    return heir if same else None
+    same = all(_binds_others(quotas, entity, key, other) or _fallback(quotas, entity, key, other) for other in others)
+    return fallback if same else None
 
 
 def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> bool:
@@ -109,7 +109,7 @@ def _binds_others(quotas: QuotasByEntity, entity: Entity, key: str, client: Clie
     return won is None or won.entity != entity
 
 
-def _heir(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> Entity | None:
+def _fallback(quotas: QuotasByEntity, entity: Entity, key: str, client: Client) -> Entity | None:
     """Return the entity that would apply to this client instead, with the same limit and bucket, or None."""
     found = rungs(quotas, client, key)
     won = winner(found)

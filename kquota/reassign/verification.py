@@ -109,7 +109,7 @@ def verify(
     cancelled = tuple(cancelled)
     expected = _submitted(run, plan) - {move.partition for move in cancelled}
     found, seen = _settled(ports, plan, expected)
-    state = _looked(seen, found, plan, ports.dirs)
+    state = _state_of(seen, found, plan, ports.dirs)
     if preserve:
         return state
     if run is None:
@@ -119,7 +119,7 @@ def verify(
     else:
         of_goal = state
         if plan.targets != run.goal.targets:  # the run is being undone
-            of_goal = _looked(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, ports.dirs)
+            of_goal = _state_of(seen, statuses(run.goal, seen.partitions, seen.running), run.goal, ports.dirs)
         try:
             done = _restored(ports, run, seen, of_goal, state)
         except Refused as error:
@@ -140,7 +140,7 @@ def unless_it_writes(ports: MovePorts, plan: Plan) -> Verification | None:
     if covers(plan, unfinished) is not None or not ports.runs.settled:
         return None
     seen = ports.cluster.snapshot(plan.topics)
-    state = _looked(seen, statuses(plan, seen.partitions, seen.running), plan, ports.dirs)
+    state = _state_of(seen, statuses(plan, seen.partitions, seen.running), plan, ports.dirs)
     if state.verdict is not Progress.DONE:
         return None
     if _removals_without_record(ports.cluster, plan, state.statuses, unfinished, ()):
@@ -151,7 +151,7 @@ def unless_it_writes(ports: MovePorts, plan: Plan) -> Verification | None:
     return _reported(ports, plan, seen, state, unfinished)
 
 
-def _looked(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs: ReplicaDirs | None) -> Verification:
+def _state_of(seen: Snapshot, found: tuple[PartitionStatus, ...], plan: Plan, dirs: ReplicaDirs | None) -> Verification:
     """Return the state of the plan, before anything is restored. `found` are the statuses in `seen`."""
     wanted = log_dirs.of(plan)
     states: tuple[log_dirs.LogDirStatus, ...] = ()

@@ -148,7 +148,7 @@ def up(
             directory.mkdir(parents=True)
             _save(planned)
             if owner_pid is not None:
-                _tie(planned, owner_pid)
+                _start_owner(planned, owner_pid)
             _start(planned, where, report)
             _save(ready)
         except BaseException as error:
@@ -319,7 +319,7 @@ def _start_broker(plan: Sandbox, broker: SandboxBroker, where: Java) -> None:
     broker.process.start(servers.broker_command(where.executable, kafka, broker, *more, agent=agent))
 
 
-def _tie(plan: Sandbox, owner_pid: int) -> None:
+def _start_owner(plan: Sandbox, owner_pid: int) -> None:
     """Start a process that stops and removes the sandbox when process `owner_pid` ends, even by `kill -9`."""
     process = Process(name="owner", directory=plan.directory)
     process.start([sys.executable, "-m", "kquota.sandbox.owner", plan.name, str(owner_pid), process.mark])

@@ -30,7 +30,7 @@ _EACH: Final = 32
 _held: Final[set[int]] = set()
 _EVERY_METRIC: Final = "rules:\n- pattern: '.*'\n"
 """The rules of an exporter that reports every metric under its default name."""
-_given: Final[set[int]] = set()
+_chosen_ports: Final[set[int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +100,11 @@ def free_ports(count: int) -> list[int]:
     first = os.getpid() * _EACH % len(_PORTS)
     for block in (*_PORTS[first::_EACH], *_PORTS[:first:_EACH]):
         for port in range(block + 1, block + _EACH) if _hold(block) else ():
-            if port in _given or (bound := _bound(port, shared=True)) is None:
+            if port in _chosen_ports or (bound := _bound(port, shared=True)) is None:
                 continue
             bound.close()
             found.append(port)
-            _given.add(port)
+            _chosen_ports.add(port)
             if len(found) == count:
                 return found
     raise Refused(

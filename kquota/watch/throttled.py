@@ -56,9 +56,9 @@ class ThrottledReplicas:
                 known = text, _named(setting.name, text, snapshot, places)
             self._lists[setting] = known
         if self._lists != before:
-            self.leaders, self.followers = self._of(LEADER_REPLICAS), self._of(FOLLOWER_REPLICAS)
+            self.leaders, self.followers = self._listed_in(LEADER_REPLICAS), self._listed_in(FOLLOWER_REPLICAS)
 
-    def _of(self, key: str) -> frozenset[ReplicaId]:
+    def _listed_in(self, key: str) -> frozenset[ReplicaId]:
         return frozenset().union(*(named for setting, (_, named) in self._lists.items() if setting.key == key))
 
 

@@ -33,7 +33,7 @@ from kquota.settings.change import must_change
 from kquota.terms import DEFAULT, USERS
 
 _CREDENTIAL: Final = re.compile(r"(?:iterations=(?P<count>[0-9]{1,9}))?,?(?:password=(?P<password>.*))?", re.DOTALL)
-_HOW: Final = "Give --password-file FILE (`-` for stdin), or run the command in a terminal"
+_ADVICE: Final = "Give --password-file FILE (`-` for stdin), or run the command in a terminal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def alter(
     """
     user = str(entities[USERS])
     entity = Entity(user=user)
-    password = _given(asked, password_file)
+    password = _password(asked, password_file)
     if dry_run:
         with world.quotas(at) as quotas:
             quotas.must_accept_credentials()
@@ -119,7 +119,7 @@ def alter(
     )
 
 
-def _given(asked: ScramRequest, file: Path | None) -> str | None:
+def _password(asked: ScramRequest, file: Path | None) -> str | None:
     """Return the password from a file, or None if no file contains a password."""
     if file is None:
         if asked.password is not None:
@@ -150,7 +150,7 @@ def password_in(file: Path) -> str:
 
 def _typed(user: str) -> str:
     if not has_terminal():
-        raise Invalid(f"SCRAM credentials need a password, and kquota cannot ask for it without a terminal. {_HOW}")
+        raise Invalid(f"SCRAM credentials need a password, and kquota cannot ask for it without a terminal. {_ADVICE}")
     password = getpass.getpass(f"kquota: new password of user {user!r}: ")
     must_be_a_password(password)
     if getpass.getpass("kquota: repeat the password: ") != password:

@@ -93,7 +93,7 @@ def compare(cluster: QuotaCluster, wanted: Document, *, prune: bool) -> Differen
     """
     cluster.quotas.must_carry(wanted.limits)
     configs = cluster.configs
-    held = {} if configs is None else {r: _held(r, actions.entries(configs, r)) for r in wanted.throttles}
+    held = {} if configs is None else {r: _throttles_of(r, actions.entries(configs, r)) for r in wanted.throttles}
     return difference(wanted, cluster.quotas.everything(), prune=prune, throttles=held)
 
 
@@ -130,7 +130,7 @@ def every_throttle(configs: Configs) -> Throttles:
         if lost:
             raise next(iter(lost.values()))
         for resource, entries in described.items():
-            if held := _held(resource, entries):
+            if held := _throttles_of(resource, entries):
                 found[resource] = held
     return found
 
@@ -153,7 +153,7 @@ def write_throttles(configs: Configs, throttlings: Sequence[Throttling]) -> dict
     return undone
 
 
-def _held(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
+def _throttles_of(resource: Resource, entries: Iterable[Entry]) -> dict[str, str]:
     """Return the throttles that are set on this resource itself. A broker's rate without a synonym is left out, because
     Kafka 4.3.1 still reports deleted rates in this form.
     """

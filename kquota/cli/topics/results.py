@@ -39,7 +39,7 @@ def planned(todo: Sequence[Mutation], unchanged: Sequence[str], asked: str) -> C
     summary = f"{counted(len(todo), 'topic')}, {mutations}; unchanged: {len(unchanged):,}"
     return ChangedTopics(
         topics=_topics([TopicOutcome(mutation=one, fate=Fate.NOT_SENT) for one in todo], unchanged),
-        lines=(*(_would(one, asked) for one in todo), summary),
+        lines=(*(_planned_line(one, asked) for one in todo), summary),
     )
 
 
@@ -61,7 +61,7 @@ def changed(
     done = [one.mutation for one in outcomes if one.fate is Fate.DONE]
     lines: Sequence[str] = ()
     if options.validate_only:
-        lines = [_would(one, asked) for one in done]
+        lines = [_planned_line(one, asked) for one in done]
     elif asked == CREATE:
         lines = [f"Created topic {one.topic}." for one in done]
     return ChangedTopics(
@@ -73,7 +73,7 @@ def changed(
     )
 
 
-def _would(one: Mutation, asked: str) -> str:
+def _planned_line(one: Mutation, asked: str) -> str:
     return f"Would {asked} topic {one.topic}: {counted(one.mutations, 'mutation')}"
 
 
@@ -92,7 +92,7 @@ def _topics(outcomes: Sequence[TopicOutcome], unchanged: Sequence[str], *, valid
     ]
 
 
-def _of(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
+def _topics_with(fate: Fate, outcomes: Sequence[TopicOutcome]) -> list[str]:
     return [one.mutation.topic for one in outcomes if one.fate is fate]
 
 
@@ -105,7 +105,7 @@ def interrupted(outcomes: Sequence[TopicOutcome], unchanged: Sequence[str]) -> I
         Fate.REJECTED: "rejected by the quota",
         Fate.NOT_SENT: "not sent",
     }.items():
-        if names := [*(unchanged if fate is Fate.ALREADY else ()), *_of(fate, outcomes)]:
+        if names := [*(unchanged if fate is Fate.ALREADY else ()), *_topics_with(fate, outcomes)]:
             yield f"{counted(len(names), 'topic')} {words}: {few(names, _SHOWN)}"
     yield from _failures(outcomes)
 
@@ -130,14 +130,14 @@ def complaints(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> Iter
             f"error: {error}. The result is unknown for {few(names, _SHOWN)}. "
             f"Check with {_describe_command(names[:_SHOWN])}, then run {again}"
         )
-    if unsent := _of(Fate.NOT_SENT, outcomes):
+    if unsent := _topics_with(Fate.NOT_SENT, outcomes):
         why, then = "because --timeout has expired", f"Run {again}"
         if unknown:
             why = "because an earlier request had no clear answer, or because --timeout has expired"
             then = "The repeated command sends them"
         topics = counted(len(unsent), "topic")
         yield f"error: kquota sent no request for {topics} ({few(unsent, _SHOWN)}), {why}. {then}"
-    if rejected := _of(Fate.REJECTED, outcomes):
+    if rejected := _topics_with(Fate.REJECTED, outcomes):
         violated = errors[Fate.REJECTED]
         assert isinstance(violated, QuotaViolatedException)
         when = f"in {human_duration(violated.throttle_time_ms / 1_000)}"
@@ -152,7 +152,7 @@ def _with_option(outcomes: Sequence[TopicOutcome], options: TopicsOptions) -> st
     """Return the words for the option that the repeated command needs, or an empty text if it needs none. Without this
     option, kquota would refuse the topics that this command has already created or deleted.
     """
-    if options.validate_only or not _of(Fate.DONE, outcomes) + _of(Fate.UNKNOWN, outcomes):
+    if options.validate_only or not _topics_with(Fate.DONE, outcomes) + _topics_with(Fate.UNKNOWN, outcomes):
         return ""
     if options.create and not options.if_not_exists:
         return " with --if-not-exists"

@@ -70,7 +70,7 @@ def shown(symptom: Symptom, named: MoveNamed) -> SymptomShown:
     """Return a symptom as text and values. The keys of `values` are the names of the symptom's fields."""
     fields = {name: getattr(symptom, name) for name in symptom.__dataclass_fields__}
     values = {name: round(value, 1) if isinstance(value, float) else value for name, value in fields.items()}
-    return SymptomShown(finding=_NAMES[type(symptom)], what=_what(symptom), do=_do(symptom, named), values=values)
+    return SymptomShown(finding=_NAMES[type(symptom)], what=_sentence(symptom), do=_do(symptom, named), values=values)
 
 
 _NAMES: Mapping[type[Symptom], str] = {
@@ -91,7 +91,7 @@ _NAMES: Mapping[type[Symptom], str] = {
 }
 
 
-def _what(symptom: Symptom) -> str:
+def _sentence(symptom: Symptom) -> str:
     match symptom:
         case StarvedCopies():
             return _starved(symptom)

@@ -101,10 +101,10 @@ def _digest(path: Path | None, environment: Mapping[str, str], warn: Callable[[s
         if login is None:
             return None
     warn_if_open(path, f"{option}: {path}", warn)
-    return _of(login, f"{option}: {path}: section {name}")
+    return _user_digest(login, f"{option}: {path}: section {name}")
 
 
-def _of(login: Login, where: str) -> Digest:
+def _user_digest(login: Login, where: str) -> Digest:
     if login.name == "Krb5LoginModule":
         raise Invalid(
             f"{where}: kquota does not log in to ZooKeeper with Kerberos (GSSAPI). Use digest or a certificate"

@@ -204,7 +204,7 @@ def test_a_suggested_command_runs_as_it_is_pasted(
     monkeypatch.setattr(confirmation, "must_agree", lambda _: None)
     plan(tmp_path, ELSEWHERE)
     with monkeypatch.context() as patch:
-        patch.setattr(suggestion, "_given", at)
+        patch.setattr(suggestion, "_kept_options", at)
         found = collected()
     assert len(found) > 30
     wrong = {}
@@ -218,7 +218,7 @@ def test_a_suggested_command_runs_as_it_is_pasted(
 
 
 def test_each_command_is_given_the_options_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggestion, "_given", {**dict.fromkeys(OPTIONS, "x"), "state_dir": "x"})
+    monkeypatch.setattr(suggestion, "_kept_options", {**dict.fromkeys(OPTIONS, "x"), "state_dir": "x"})
     for command in every(root()):
         path = command.context.command_path.removeprefix("kquota ")
         if command.subcommands or path == "kquota":
@@ -279,7 +279,7 @@ def test_the_reason_of_a_pending_setting_has_a_command(house: InMemory, command:
 def test_a_command_of_zookeeper_has_the_chroot(
     given: dict[str, str], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suggestion, "_given", given)
+    monkeypatch.setattr(suggestion, "_kept_options", given)
     idle = NotBegun(partitions=1, first=partition(0), seconds=14.0)
     assert shown(idle, MoveNamed(run=None, plan=None)).do.startswith(f"Find the controller with {command}")
     examined = command.replace("/controller", "'/config/a b'").rstrip(". ")
@@ -299,12 +299,12 @@ def test_a_command_of_zookeeper_has_the_chroot(
     ],
 )
 def test_a_placeholder_is_explained(command: str, replacing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggestion, "_given", {"bootstrap_server": "b1:9092"})
+    monkeypatch.setattr(suggestion, "_kept_options", {"bootstrap_server": "b1:9092"})
     assert suggested(command).partition("`")[2].partition("`")[2] == replacing
 
 
 def test_values_are_quoted_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggestion, "_given", {"cluster": "our own"})
+    monkeypatch.setattr(suggestion, "_kept_options", {"cluster": "our own"})
     assert suggested("record unshare --record runs") == "`kquota record unshare --cluster 'our own' --record runs`"
     ending = worded(Refused(StepFor(NextStep.END_THROTTLE, "a run")))
     assert ending == "`kquota throttle clear --cluster 'our own' --run 'a run'`"

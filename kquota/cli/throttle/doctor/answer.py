@@ -23,7 +23,7 @@ from kquota.throttle.cluster_throttles import ClusterThrottles, Finding, Remedy
 from kquota.throttle.doctor import Sightings, findings
 
 
-def _fix() -> str:
+def _fix_command() -> str:
     return suggested("throttle doctor --fix")
 
 
@@ -60,10 +60,10 @@ def _alter_side(of: Finding) -> str:
 DO: Final[Mapping[Remedy, Callable[[Finding], str]]] = {
     Remedy.RESUME_RUN: lambda _: suggested("move resume"),
     Remedy.END_RUN: lambda _: f"{suggested('reassign-partitions --verify --all-runs')}, or {suggested('move resume')}",
-    Remedy.REMOVE: lambda _: _fix(),
-    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_fix()}",
+    Remedy.REMOVE: lambda _: _fix_command(),
+    Remedy.REMOVE_AFTER_MOVES: lambda _: f"after all moves have ended: {_fix_command()}",
     Remedy.SET_RATE: lambda of: _set_on_brokers(of),
-    Remedy.REMOVE_OR_SET_RATE: lambda of: f"{_fix()}, or {_set_on_brokers(of)}",
+    Remedy.REMOVE_OR_SET_RATE: lambda of: f"{_fix_command()}, or {_set_on_brokers(of)}",
     Remedy.SET_SAME_RATE_ON_BROKERS: lambda of: (
         "if this is not intended: " + _alter(f"--add-config {of.keys[0]}=RATE --broker ID")
     ),

@@ -89,7 +89,7 @@ def run(options: SetOptions) -> Answer | Generator[Answer]:
         return recovery.recover(at, options, broker, rate)
     if options.run is not None or options.reassignment_json_file is not None:
         assert rate is not None
-        return adjusted(options, lambda found: at_rate(found, rate, _only(found, asked)))
+        return adjusted(options, lambda found: at_rate(found, rate, _selected_rates(found, asked)))
     return _set(at, options, asked, seconds)
 
 
@@ -239,7 +239,7 @@ def _changed_rates(run: Run, after: Run) -> Mapping[ByteRate, set[tuple[BrokerId
     return found
 
 
-def _only(run: Run, asked: _Selected) -> tuple[Setting, ...]:
+def _selected_rates(run: Run, asked: _Selected) -> tuple[Setting, ...]:
     """Return the settings of the rates to change, or an empty tuple for all rates of the run."""
     if not asked.brokers and not asked.sides:
         return ()
