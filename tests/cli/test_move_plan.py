@@ -93,6 +93,15 @@ def test_the_text_and_the_json_document(name: str, capsys: pytest.CaptureFixture
     assert seen == path.read_text()
 
 
+def test_the_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("kquota.cli.move.plan.explanation.terminal_width", lambda stream: 80)
+    cluster, wanted, everything = TOLD["move-plan-all-goals"]
+    explain(cluster, wanted, plan(cluster, wanted), "a test", file=None, everything=everything)
+    tables = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("kquota: ")]
+    assert [line.split()[0] for line in tables if line.endswith(("why", "worst"))] == ["partition", "broker"]
+    assert max(map(len, tables)) <= 80
+
+
 SEVERAL = disks(
     [30 * GB, 30 * GB, 20 * GB, 40 * GB],
     [10 * GB],

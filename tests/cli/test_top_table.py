@@ -29,7 +29,8 @@ WIDTHS = {
     None: "client key used limit of limit throttled broker quota",
     120: "client key used limit of limit throttled broker quota",
     100: "client key used limit of limit throttled broker",
-    90: "client key used limit of limit throttled",
+    90: "client key used limit of limit throttled broker",
+    85: "client key used limit of limit throttled",
     80: "client key used of limit throttled",
     40: "client key used of limit throttled",
 }
@@ -42,6 +43,16 @@ def test_a_narrow_terminal_shows_fewer_columns(width: int | None, heads: str) ->
     assert head.split() == heads.split()
     assert width in (None, 40) or len(line) <= width
     assert ("1,285 ms" in line, "client 'slow-one'" in line.partition("1,285 ms")[2]) == (True, "quota" in heads)
+
+
+def test_a_long_client_id_does_not_wrap() -> None:
+    name = "orders-service-of-team-a-7f8c9d-StreamThread-1-producer"
+    client = replace(CLIENT, bucket=replace(CLIENT.bucket, client_id=name))
+    found = TopClients(brokers=("1",), controller_queue_ms=None, clients=(client, CLIENT), most=20)
+    lines = list(found.text(80))
+    assert max(map(len, lines)) == 80
+    assert [line.split("  ")[0] for line in lines[1:]] == ["client-id 'ord…d-1-producer'", "client-id 'slow-one'"]
+    assert name in "".join(found.text())
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kquota.cli.formats import printable
 from kquota.cli.move.cordons import cordon_notes
 from kquota.cli.options import Output
 from kquota.cli.suggestion import suggested
-from kquota.cli.table import aligned
+from kquota.cli.table import fitted, terminal_width
 from kquota.list_text import few, joined, listed, named_brokers
 from kquota.measure import counted, human_bytes
 from kquota.placement.cluster import INTERNAL, ClusterLayout
@@ -88,7 +88,7 @@ def _unknown(cluster: ClusterLayout, goal: Goal, found: Planned) -> Iterator[str
 def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
     rows = [
         (
-            change.partition,
+            str(change.partition),
             joined(change.before),
             joined(change.after),
             human_bytes(change.bytes),
@@ -98,7 +98,7 @@ def _moves_table(changes: Iterable[PartitionChange]) -> list[str]:
         for change in changes
     ]
     heads = ("partition", "replicas", "will be", "copied", "leader", "why")
-    return aligned(rows, heads, left=[0, 1, 2, 4, 5])
+    return fitted(rows, heads, left=[0, 1, 2, 4, 5], width=terminal_width(sys.stderr), optional=["replicas"])
 
 
 def _reasons(change: PartitionChange) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _reasons(change: PartitionChange) -> Iterator[str]:
 def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
     rows = [
         (
-            broker if share.alive else f"{broker} (dead)",
+            str(broker) if share.alive else f"{broker} (dead)",
             share.rack or "",
             then(share.before.replicas, share.after.replicas),
             then(share.before.leaders, share.after.leaders),
@@ -128,7 +128,7 @@ def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
         for broker, share in brokers.items()
     ]
     heads = ("broker", "rack", "replicas", "leaders", "bytes", "to copy in", "disk", "disk at worst")
-    return aligned(rows, heads, left=[1])
+    return fitted(rows, heads, left=[1], width=terminal_width(sys.stderr), optional=["rack", "leaders"])
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ from kquota.cli.progress import live
 from kquota.cli.quota.metrics_source import MetricsSource
 from kquota.cli.quota.top.command import TopOptions
 from kquota.cli.quota.use_text import amount, bucket_name
-from kquota.cli.table import COLUMNS, aligned, columns
+from kquota.cli.table import COLUMNS, columns, fitted
 from kquota.errors import Invalid, KquotaError, Unreachable
 from kquota.measure import counted
 from kquota.quota.limits import plain
@@ -82,18 +82,6 @@ _NARROW: Final = ("quota", "broker", "limit")
 """The columns that the live table leaves out on a narrow terminal, in this order."""
 
 
-def _table(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    lines: list[str] = []
-    for dropped in range(len(_NARROW) + 1):
-        shown = [number for number, head in enumerate(_HEADS) if head not in _NARROW[:dropped]]
-        left = {place for place, number in enumerate(shown) if number in _LEFT}
-        cells = [[row[number] for number in shown] for row in rows]
-        lines = aligned(cells, [_HEADS[number] for number in shown], left)
-        if width is None or max(map(len, lines)) <= width:
-            break
-    return lines
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopClients(Answer):
     """The clients with a quota metric, or with `--limited` only those that a quota limits."""
@@ -129,7 +117,8 @@ class TopClients(Answer):
         reported.
         """
         if self.clients:
-            yield from _table([_line(one) for one in self.clients[: self.most]], width)
+            shown = [_line(one) for one in self.clients[: self.most]]
+            yield from fitted(shown, _HEADS, _LEFT, width=width, optional=_NARROW)
         else:
             yield "no clients to show"
         if (more := len(self.clients) - self.most) > 0:
