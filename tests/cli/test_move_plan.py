@@ -60,6 +60,7 @@ CORDONED = replace(
     },
 )
 NARROW = small([[1, 2]] * 30, sizes=[10 * GB] * 30, brokers=(1, 2, 3))
+UNEVEN = small([[1, 2, 3]] * 6, sizes=[10 * GB] * 6, brokers=(1, 2, 3, 4), racks={1: "a", 2: "b", 3: "c", 4: "a"})
 TOLD: dict[str, tuple[ClusterLayout, Goal, bool]] = {
     "move-plan-drain": (MIXED, goal(MIXED, drain=ids(4)), False),
     "move-plan-all-goals": (
@@ -73,6 +74,7 @@ TOLD: dict[str, tuple[ClusterLayout, Goal, bool]] = {
         False,
     ),
     "move-plan-nothing": (MIXED, goal(MIXED, replication_factor=2, topics=frozenset()), False),
+    "move-plan-two-brokers-in-a-rack": (UNEVEN, goal(UNEVEN, add=ids(4)), False),
     "move-plan-first-20": (NARROW, goal(NARROW, replication_factor=3), False),
     "move-plan-explain": (NARROW, goal(NARROW, add=ids(3)), True),
 }

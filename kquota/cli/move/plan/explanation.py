@@ -6,7 +6,7 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -21,15 +21,18 @@ from kquota.cli.suggestion import suggested
 from kquota.cli.table import fitted, terminal_width
 from kquota.list_text import few, joined, listed, named_brokers
 from kquota.measure import counted, human_bytes
+from kquota.placement.balance import BalanceBand
 from kquota.placement.cluster import INTERNAL, ClusterLayout
 from kquota.placement.draft import MoveReason
 from kquota.placement.goal import Goal
 from kquota.placement.lower_bound import LowerBound
 from kquota.placement.planned import BrokerChange, PartitionChange, Planned
-from kquota.terms import BrokerId
+from kquota.terms import BrokerId, TopicPartition
 
 FIRST: Final = 20
-"""Without `--explain`, kquota shows at most this many moves, and this many partitions that do not reach the goal."""
+"""Without `--explain`, kquota shows at most this many moves, and for each reason why a partition does not reach the
+goal, this many other partitions.
+"""
 UNSAVED: Final = "plan.json"
 """The file name in suggested commands if `plan_file` returns None."""
 _STDOUT: Final = 1
@@ -42,9 +45,9 @@ def explain(
 ) -> None:
     """Print the explanation on stderr: the answer first, then the tables. `source` is the source of the sizes.
 
-    Unless `everything` is true, kquota shows only the first `FIRST` moves, the first `FIRST` partitions that do not
-    reach the goal, and the brokers with changes. `file` is the file that receives the plan from stdout, or None if
-    `plan_file` found none.
+    Unless `everything` is true, kquota shows only the first `FIRST` moves, only some of the partitions that do not
+    reach the goal (`FIRST`), and the brokers with changes. `file` is the file that receives the plan from stdout, or
+    None if `plan_file` found none.
     """
     most = sys.maxsize if everything else FIRST
     for line in (*_answer(goal, found), *_unknown(cluster, goal, found), *_remarks(cluster, goal, found, most)):
@@ -132,11 +135,13 @@ def _brokers_table(brokers: dict[BrokerId, BrokerChange]) -> list[str]:
 
 
 def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> Iterator[str]:
-    for left in found.left[:most]:
-        yield f"warning: {left.partition} {left.why}"
-    if len(found.left) > most:
-        more = counted(len(found.left) - most, "more partition")
-        yield f"warning: ... and {more}. To show all, give --explain"
+    reasons: dict[str, list[TopicPartition]] = {}
+    for left in found.left:
+        reasons.setdefault(left.why, []).append(left.partition)
+    for why, (first, *others) in reasons.items():
+        same = f". The same applies to {counted(len(others), 'more partition')}: {few(others, most)}" if others else ""
+        hidden = ". To show all, give --explain" if len(others) > most else ""
+        yield f"warning: {first} {why}{same}{hidden}"
     yield from _outside(goal, found)
     yield from _still_holding(cluster, goal, found)
     yield from cordon_notes(cluster.cordons)
@@ -192,12 +197,26 @@ def _outside(goal: Goal, found: Planned) -> Iterator[str]:
         )
         yield (
             f"warning: {sides} the band ({wanted}): no single move helps, because of partition sizes, "
-            "racks, disks or --topics"
+            f"racks, disks or --topics{''.join(_racks_outside(goal, found, band, {*below, *above}))}"
         )
     else:
         if not goal.balance and any(load[broker] > band.high for broker in looked_at):
             wanted = f"at least {human_bytes(band.low)}"
         yield f"band: every {'' if goal.balance else 'added '}broker will hold {wanted}"
+
+
+def _racks_outside(goal: Goal, found: Planned, band: BalanceBand, outside: Collection[BrokerId]) -> Iterator[str]:
+    """Yield a sentence for each rack of the brokers in `outside` whose mean is outside the band.
+
+    A move within such a rack cannot bring all its brokers into the band, and a move into or out of it often puts two
+    replicas of a partition in one rack.
+    """
+    for rack in sorted({rack for broker in outside if (rack := found.brokers[broker].rack) is not None}):
+        members = [broker for broker in goal.destinations if found.brokers[broker].rack == rack]
+        held = sum(found.brokers[broker].after.bytes for broker in members)
+        if band.off(held // len(members)):
+            mean = f" on {named_brokers(members, _BROKERS)}, a mean of {human_bytes(held // len(members))}"
+            yield f". Rack {rack} holds {human_bytes(held)}{mean if len(members) > 1 else ''}"
 
 
 def _answer(goal: Goal, found: Planned) -> Iterator[str]:
