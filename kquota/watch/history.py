@@ -54,6 +54,8 @@ class WatchSample:
     """
     lag: Mapping[BrokerId, int | None]
     """KIP-73's SumReplicaLag in offsets at the time of the reading, or None if it is unknown."""
+    begun: int
+    """The number of partitions that were seen to move so far. The lag grows if another wave begins."""
     busy: Mapping[BrokerId, float] = field(default_factory=dict)
     """The seconds in which each destination had running copies."""
     possible: Mapping[LinkEnd, float] = field(default_factory=dict)
@@ -121,7 +123,7 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     planned = PlannedCopies().again(moves, reading.topics, known)
     found = tuple(copies(planned, reading))
     behind = out_of_sync(reading)
-    empty = WatchSample(at=reading.at, lag=_sum_replica_lag(found, behind, reading))
+    empty = WatchSample(at=reading.at, lag=_sum_replica_lag(found, behind, reading), begun=len(known))
     last = {copy.replica: copy for copy in found if not copy.done and copy.copied is not None}
     anchor = WatchAnchor(at=reading.at, copies=last)
     links = links_of(found, reading.throttle)
@@ -154,7 +156,7 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
     going = running(found, history.flowing.rates, reading.snapshot.alive)
     flow = flowing(going, throttles(links, reading.throttle), total.followed())
     total.add_flowing(history.flowing, flow)
-    sample = total.sample(_sum_replica_lag(found, behind, reading))
+    sample = total.sample(_sum_replica_lag(found, behind, reading), len(known))
     rates = history.reading.throttle.rates
     paced_alike = all(rates.get(broker, now) == now for broker, now in reading.throttle.rates.items())
     samples = (*(history.samples if paced_alike else history.samples[-1:]), sample)
@@ -190,13 +192,15 @@ def _comparable_ends(history: WatchHistory, moves: Sequence[WatchedMove]) -> Map
     }
 
 
-def window(history: WatchHistory, seconds: float) -> WatchSample | None:
+def window(history: WatchHistory, seconds: float, *, same_wave: bool = False) -> WatchSample | None:
     """Return the earliest sample that was taken before the newest one, but at most `seconds` before it.
 
     If readings are farther apart than `seconds`, return the last sample before the newest one. Returns None if the
-    newest sample is the only one.
+    newest sample is the only one. With `same_wave`, samples from before the last wave do not count.
     """
     older = [sample for sample in history.samples if sample.at < history.now.at]
+    if same_wave:
+        older = [sample for sample in older if sample.begun == history.now.begun]
     since = history.now.at - seconds
     return next((sample for sample in older if sample.at >= since), older[-1] if older else None)
 
@@ -307,13 +311,14 @@ class _Totals:
             if end is not None:
                 self._used[end] += came
 
-    def sample(self, lag: Mapping[BrokerId, int | None]) -> WatchSample:
+    def sample(self, lag: Mapping[BrokerId, int | None], begun: int) -> WatchSample:
         return WatchSample(
             at=self._reading.at,
             arrived=dict(self._arrived),
             written=dict(self._written),
             followed=dict(self._followed),
             lag=lag,
+            begun=begun,
             busy=dict(self._busy),
             possible=dict(self._possible),
             used=dict(self._used),

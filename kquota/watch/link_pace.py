@@ -24,7 +24,8 @@ _FLAT: Final = 0.01
 
 class Trend(enum.Enum):
     """The change of SumReplicaLag over the last two quota windows, or over all samples if they cover less time. If
-    readings are farther apart than two windows, it is the change since the previous reading.
+    readings are farther apart than two windows, it is the change since the previous reading. Samples from before the
+    last wave do not count, because the new copies of a wave add their whole lag at once.
     """
 
     FALLING = "falling"
@@ -158,10 +159,10 @@ def rates_since(
 
 
 def trend(history: WatchHistory, broker: BrokerId) -> Trend | None:
-    """Return the trend of a broker's SumReplicaLag. Returns None if a lag is unknown, or if the readings do not cover
-    `_LEAST_SECONDS` yet.
+    """Return the trend of a broker's SumReplicaLag. Returns None if a lag is unknown, or if the readings since the last
+    wave do not cover `_LEAST_SECONDS` yet.
     """
-    since = window(history, 2 * QUOTA_WINDOW)
+    since = window(history, 2 * QUOTA_WINDOW, same_wave=True)
     if since is None or history.now.at - since.at < _LEAST_SECONDS:
         return None
     before, now = since.lag.get(broker), history.now.lag.get(broker)

@@ -57,6 +57,17 @@ def test_readings_that_are_farther_apart_than_a_window_are_compared(stage: Watch
     assert destination.trend is Trend.FALLING
 
 
+def test_a_new_wave_does_not_look_like_a_growing_lag(stage: Watched) -> None:
+    """The copies of a new wave add their whole lag at once, although all copies make progress."""
+    stage.topic(3, size=500 * MB)
+    stage.drain(1, throttle=10 * MB)
+    watch = stage.watch()
+    stage.look(watch, 8)
+    stage.move({name(2): brokers(1, 3)}, throttle=10 * MB)
+    trends = [next(one.trend for one in stage.look(watch, 2).view.brokers if one.broker == 3) for _ in range(8)]
+    assert trends == [None, *[Trend.FALLING] * 7]
+
+
 class Truth(NamedTuple):
     size: int
     throttle: int
