@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kquota.cli import move_stores, world
 from kquota.cli.contract import DONE, NOT_YET, worded
@@ -187,4 +187,6 @@ def run(options: MoveStatusOptions) -> OpenRuns:
         notes.append(f"{runs_hold} ({', '.join(held)}). See the throttles with {suggested('throttle show')}")
     if runs.hidden and runs.alone is not None:
         notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
-    return OpenRuns(runs=shown, writer=writer, notes=tuple(notes), code=NOT_YET if shown or unknown else DONE)
+    code = NOT_YET if shown or unknown else DONE
+    answer = OpenRuns(runs=shown, writer=writer, notes=tuple(notes), code=code)
+    return replace(answer, closing_notes=tuple(answer.needs()))

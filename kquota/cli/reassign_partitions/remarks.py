@@ -12,14 +12,16 @@ from kquota.cli.contract import say, worded
 from kquota.cli.options import ELECTION_BATCH
 from kquota.cli.suggestion import plan_argument, readable_again, suggested
 from kquota.list_text import few, named_brokers
-from kquota.measure import agreeing, counted
+from kquota.measure import agreeing, counted, human_bytes, human_duration
 from kquota.reassign import log_dirs
 from kquota.reassign.progress import Progress
 from kquota.reassign.throttle_writes import Unread
 from kquota.reassign.verification import Verification, named
+from kquota.reassign.wave import UNLIMITED
 from kquota.terms import TopicPartition
 
 if TYPE_CHECKING:
+    from kquota.pace.share import Pace
     from kquota.reassign.cancellation import Cancellable, Cancellation
     from kquota.reassign.execution import Execution
     from kquota.reassign.log_dir_actions import Started
@@ -41,6 +43,16 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
         moving = agreeing(len(done.running), "partition", "is", "are")
         yield f"{moving} already moving: {few(done.running, _SHOWN)}"
     yield from of_log_dirs(done.log_dirs)
+
+
+def of_expected(run: Run | None, expected: Pace | None) -> Iterator[str]:
+    """Yield a line with the expected time of a new run. Yield nothing if `expected` is None, or the time is unknown."""
+    if run is None or run.course is None or run.course.expected is None or expected is None:
+        return
+    about = "about" if run.limits == UNLIMITED else "at least"
+    where = "" if (share := expected.bottleneck) is None else f". The bottleneck is broker {share.broker}"
+    size = human_bytes(expected.work.bytes)
+    yield f"expected time: {about} {human_duration(run.course.expected)} to copy {size}{where}"
 
 
 def of_log_dirs(done: Started, what: str = "started", again: str | None = None) -> Iterator[str]:

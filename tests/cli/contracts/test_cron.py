@@ -336,6 +336,7 @@ def test_quiet_shows_a_run_that_may_be_interrupted(
         rf"`kquota move abort {BROKER} --run \S+` undoes it",
         ran.err,
     )
+    assert kquota_here("move", "status", *BROKER.split()).err == ran.err
 
 
 @pytest.mark.parametrize(
@@ -351,6 +352,7 @@ def test_quiet_shows_the_command_that_closes_an_ended_run(
     ran = kquota_here("move", "status", *BROKER.split(), "--quiet")
     assert (ran.code, ran.out, ran.err.count("\n")) == (8, "", 1)
     assert re.search(rf"warning: run \S+: {state} is still \w+\. `kquota {ALL_RUNS}`", ran.err)
+    assert kquota_here("move", "status", *BROKER.split()).err == ran.err
     assert kquota_here(*ALL_RUNS.split()).code == 0
     assert kquota_here("move", "status", *BROKER.split(), "--quiet") == Ran(0, "", "")
 
