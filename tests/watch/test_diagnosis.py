@@ -271,6 +271,25 @@ def test_a_replica_on_brokers_outside_the_move_is_caught(stage: Watched, key: st
     assert CaughtReplica(partition=name(1), broker=BrokerId(4), more=0) in found
 
 
+def test_a_replica_on_a_dead_broker_is_not_caught(stage: Watched) -> None:
+    with_a_healthy_replica(stage)
+    watch = stage.watch()
+    stage.look(watch, 2)
+    stage.cluster.lose(2)
+    assert CaughtReplica not in kinds(stage, watch, 6)
+
+
+def test_a_replica_of_a_topic_outside_the_move_is_caught_until_it_is_in_sync(stage: Watched) -> None:
+    """Most readings cover only the watched topics, and topics that recently had out-of-sync replicas."""
+    running(stage)
+    stage.topic(1, topic="audit")
+    stage.cluster.configs[Setting.of_topic("audit", FOLLOWER_REPLICAS)] = "0:2"
+    healthy = stage.cluster.partitions[name(0, "audit")]
+    stage.cluster.partitions[name(0, "audit")] = replace(healthy, isr=brokers(1))
+    found = stage.look(stage.watch(), 10, 5).symptoms
+    assert CaughtReplica(partition=name(0, "audit"), broker=BrokerId(2), more=0) in found
+
+
 def test_a_throttled_list_that_cannot_be_read_keeps_its_last_value(stage: Watched) -> None:
     watch = stage.watch(small(stage))
     assert ThrottleLeft in kinds(stage, watch, 2)

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kquota.reassign.course import Course
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.copies import PlannedCopies, copies
 from kquota.watch.link_pace import Trend
 from kquota.watch.observation import MoveWatch
 from kquota.watch.reading import WatchedMove, shrunk
 from kquota.watch.symptom import DestinationDown, NotStarted
+from tests.stores.record.hosts import RUN
 from tests.watch.stage import MB, Watched, brokers, name
 
 
@@ -115,6 +118,15 @@ def test_drift_is_measured_from_the_first_prediction(stage: Watched) -> None:
     assert slower.drift == pytest.approx(35, rel=0.15)
 
 
+def test_drift_of_a_run_is_measured_from_its_expected_end(stage: Watched) -> None:
+    stage.topic(1, size=200 * MB)
+    plan = stage.drain(1, throttle=4 * MB)
+    begun, course = stage.clock.now(), Course(expected=40.0)
+    stage.runs.begin(replace(RUN, begun=begun, plan=plan, handed_over=frozenset(plan.targets), course=course))
+    [move] = stage.look(stage.watch(plan), 15).view.moves
+    assert move.drift == pytest.approx(10, abs=1)
+
+
 def test_without_a_throttle(stage: Watched) -> None:
     stage.cluster.pipe = 10 * MB
     stage.topic(1, size=200 * MB)
@@ -123,6 +135,41 @@ def test_without_a_throttle(stage: Watched) -> None:
     [lane] = move.destinations
     assert (lane.throttle, lane.throttled) == (None, False)
     assert move.seconds_left == pytest.approx(10, rel=0.05)
+
+
+def test_a_throttle_that_lists_no_copy_does_not_limit_the_move(stage: Watched) -> None:
+    stage.topic(1)
+    stage.topic(1, topic="audit")
+    stage.move({name(0, "audit"): brokers(1, 3)}, throttle=MB)
+    plan = stage.drain(1)
+    [lane] = stage.look(stage.watch(plan), 1).view.moves[0].destinations
+    assert (lane.throttle, lane.throttled) == (None, False)
+
+
+def test_a_paused_throttle_has_no_time_left(stage: Watched) -> None:
+    stage.topic(1)
+    stage.drain(1, throttle=PAUSED_RATE)
+    watch = stage.watch()
+    stage.look(watch, 15)
+    stage.cluster.sizes[name(0), BrokerId(3)] += 15 * PAUSED_RATE
+    [move] = stage.look(watch, 1).view.moves
+    assert (move.left, move.seconds_left) == (100 * MB - 15 * PAUSED_RATE, None)
+
+
+def test_the_last_destination_is_the_one_whose_copies_end_last(stage: Watched) -> None:
+    stage.cluster.fair = True
+    stage.topic(3)
+    targets = {name(0): brokers(1, 3), name(1): brokers(1, 4), name(2): brokers(1, 4)}
+    stage.move(targets, throttle=2 * MB)
+    watch = stage.watch()
+    assert watch.look().view.moves[0].last is None
+    [move] = stage.look(watch, 15).view.moves
+    assert [(lane.broker, lane.copies, lane.left) for lane in move.destinations] == [
+        (3, 1, 85 * MB),
+        (4, 2, 185 * MB),
+    ]
+    assert move.last is not None
+    assert move.last.broker == 4
 
 
 def test_over_zookeeper_only_partitions_and_throttles_are_known(stage: Watched) -> None:
@@ -148,6 +195,7 @@ def test_a_broker_that_does_not_answer_leaves_its_bytes_unknown(stage: Watched) 
     stage.cluster.unanswered.clear()
     [again] = stage.look(watch, 2).view.moves
     assert again.left == 100 * MB - 14 * MB
+    assert again.throughput == pytest.approx(MB, rel=0.01)
 
 
 def test_the_slowest_copy_is_the_one_without_progress(stage: Watched) -> None:
@@ -257,6 +305,16 @@ def test_a_failed_log_dir_leaves_its_bytes_unknown(stage: Watched) -> None:
     assert not any(isinstance(symptom, NotStarted) for symptom in found.symptoms)
 
 
+def test_a_copy_between_log_dirs_of_a_partition_that_moves_is_counted(stage: Watched) -> None:
+    """Broker 2 does not lead the partition, and its replica stays."""
+    stage.topic(1)
+    copy = (name(0), BrokerId(2))
+    stage.cluster.futures[copy] = 10 * MB
+    stage.move(targets := {name(0): brokers(1, 2, 3)}, throttle=MB)
+    [move] = stage.look(stage.watch(Plan(targets=targets, log_dirs={copy: "/other"})), 3).view.moves
+    assert (move.moving, move.log_dirs) == (1, 1)
+
+
 def test_a_copy_between_log_dirs_keeps_the_move_running(stage: Watched) -> None:
     """Its partition already has the replicas of the plan."""
     stage.topic(1)
@@ -296,6 +354,16 @@ def test_follower_traffic_counts_once_whichever_destination_is_silent(stage: Wat
     stage.cluster.unanswered.update(dict.fromkeys(brokers(*silent), "no answer"))
     [leader] = [one for one in stage.look(stage.watch(), 10).view.brokers if one.broker == 1]
     assert leader.sent == MB
+
+
+def test_deleted_segments_are_not_negative_follower_traffic(stage: Watched) -> None:
+    stage.topic(1, writes=MB)
+    stage.drain(1, throttle=5 * MB)
+    watch = stage.watch()
+    stage.look(watch, 5)
+    stage.cluster.delete_segments(name(0), 30 * MB)
+    [leader, _] = stage.look(watch, 1).view.brokers
+    assert leader.sent == pytest.approx(4 * MB, rel=0.3)
 
 
 def test_moves_of_others_are_watched_when_they_start(stage: Watched) -> None:
@@ -368,6 +436,14 @@ def test_a_copy_that_lacks_the_whole_log_of_its_leader_lacks_its_size(stage: Wat
     leader = name(0), BrokerId(1)
     stage.cluster.delete_segments(name(0), stage.cluster.sizes[leader] - 10 * MB)
     assert watch.look().view.moves[0].left == 10 * MB
+
+
+def test_one_copy_with_known_bytes_does_not_hide_another_that_is_larger_than_its_log(stage: Watched) -> None:
+    stage.topic(1, topic="audit", size=1000 * MB)
+    stage.move({name(0, "audit"): brokers(1, 2, 4)})
+    stage.cluster.stuck.add((name(0, "audit"), BrokerId(4)))
+    lanes = outgrown(stage).look().view.moves[0].destinations
+    assert [(lane.broker, lane.left) for lane in lanes] == [(3, pytest.approx(40 * MB, rel=0.02)), (4, 1000 * MB)]
 
 
 @given(
