@@ -315,7 +315,6 @@ def throttling(at: world.Where, state_dir: Path | None, holding: LockRequest | N
             clock=stores.clock,
             fenced=stores.fenced,
             alone=stores.runs.alone,
-            hidden=stores.runs.hidden,
         )
 
 

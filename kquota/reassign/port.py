@@ -148,6 +148,14 @@ class Runs(Protocol):
         """The ids of recorded runs that cannot be read. Their settings are unknown."""
 
     @property
+    def hidden(self) -> bool:
+        """True if runs of other hosts may be on record that this host cannot see."""
+
+    @property
+    def unseen(self) -> KquotaError | None:
+        """The reason why this host may not see every run of other hosts, or None if it sees all of them."""
+
+    @property
     def late_seconds(self) -> float:
         """The seconds in which a late write of a kquota that lost the lock may still arrive, or 0.0 if none can."""
 

@@ -59,6 +59,8 @@ class Verification:
     """
     unreadable: tuple[str, ...] = ()
     """The ids of recorded runs that cannot be read. Empty if no throttle stays set."""
+    gap: KquotaError | None = None
+    """The reason why the run of a throttle in `unknown` may be missing from the shared record, or None."""
     lost: tuple[Setting, ...] = ()
     """The settings of the run that another client removed although the move needs them."""
     cleared_of: tuple[str, ...] = ()
@@ -165,7 +167,7 @@ def _reported(
     ports: MovePorts, plan: Plan, seen: Snapshot, done: Verification, unfinished: Sequence[Run]
 ) -> Verification:
     """Add the throttles that stay set, and what is known about the run of the plan, to the result."""
-    shared = ports.runs.shared
+    shared = ports.runs.shared and not ports.runs.hidden
     staying: Mapping[Setting, str] = {}
     known = done.run
     if known is None and shared:
@@ -193,7 +195,7 @@ def _reported(
     if staying and ports.runs.unreadable:
         return replace(done, unknown=staying, unreadable=ports.runs.unreadable)
     if not shared and done.verdict is not Progress.IN_PROGRESS:
-        return replace(done, unknown=staying)
+        return replace(done, unknown=staying, gap=ports.runs.unseen if ports.runs.shared else None)
     if not staying or known is not None:
         return done
     note = f"no recorded open run holds these throttles: {named(staying)}. kquota leaves them unchanged"

@@ -41,5 +41,3 @@ class Ports(MovePorts):
     """
     alone: KquotaError | None = None
     """The reason why other hosts do not see the runs, or None if they see the runs."""
-    hidden: bool = False
-    """True if there may be recorded runs that this user cannot read."""

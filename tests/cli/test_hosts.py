@@ -11,6 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import OffsetSpec
 
 from kquota.reassign.run import Owner, Stamp, Taken
 from kquota.settings.resource import Setting
@@ -26,7 +29,7 @@ from tests.cli.test_reassign_partitions import FAST, LASTING, SLOW, rates
 from tests.stores.moves_stage import OtherHand
 from tests.stores.record.hosts import RUN
 from tests.stores.record.stage import handle, produce
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.kafka
 
@@ -467,6 +470,71 @@ def test_a_record_that_is_deleted_and_created_again(team: Team) -> None:
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     assert "no open run of `throttle set` is recorded" in must_be(0, one.throttle("clear")).err
+    team.closed()
+
+
+def delete_records(team: Team, *, all_of_them: bool) -> None:
+    """Delete the records of the shared record, as retention does after someone sets another `cleanup.policy`."""
+    assert team.record is not None
+    policy = Setting.of_topic(team.record, "cleanup.policy")
+    end = KafkaPartition(team.record, 0, OFFSET_END)
+    if not all_of_them:
+        found = team.hand.admin.list_offsets({end: OffsetSpec.latest()})[end].result(PATIENCE)
+        end = KafkaPartition(team.record, 0, found.offset - 1)
+    team.hand.write(policy, "delete")
+
+    def deleted() -> bool:
+        try:
+            team.hand.admin.delete_records([end])[end].result(PATIENCE)
+        except KafkaException as error:  # the leader does not apply the policy yet
+            assert error.args[0].code() == KafkaError.POLICY_VIOLATION
+            return False
+        return True
+
+    until(deleted, "the records are deleted")
+    team.hand.write(policy, "compact")
+
+
+@pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC), ("3.9.1 ZooKeeper", TOPIC)])
+def test_a_record_that_lost_runs_does_not_hide_their_throttles(team: Team) -> None:
+    """Another host does not see the run any more, so it removes nothing and reports no success."""
+    one, two, _ = team.hosts()
+    name = TopicPartition(team.hand.topic({0: (1, 2)}, size=10_000), 0)
+    must_be(0, one.throttle("set", "--topic", name.topic, "--all-brokers", "--throttle", "5MB/s"))
+    delete_records(team, all_of_them=False)
+    before = team.standing(name.topic)
+    lost = f"records were deleted from topic {team.record}, so runs of other hosts may be missing from it"
+    assert lost in must_be(8, two.move("status")).err
+    assert lost in must_be(8, two.throttle("clear")).err
+    assert lost in must_be(8, two.act("--verify", team.plan({name: (1, 2)}))).err
+    assert lost in must_be(1, two.throttle("doctor", "--fix", "--yes")).err
+    assert team.standing(name.topic) == before
+    must_be(0, one.throttle("clear"))
+    team.become({}, name.topic)
+    must_be(0, two.shared("unshare", "--yes"))
+    must_be(0, two.shared("share"))
+    must_be(0, one.shared("share"))
+    must_be(0, two.throttle("doctor", "--fix", "--yes"))
+    team.closed()
+
+
+@pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC)])
+def test_a_record_without_any_record_names_the_way_out(team: Team) -> None:
+    """No host can append to it, because the broker expects a sequence that no host can read any more."""
+    one, two, _ = team.hosts()
+    assert team.record is not None
+    topic = team.hand.topic({0: (1, 2)}, size=10_000)
+    must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "5MB/s"))
+    delete_records(team, all_of_them=True)
+    must_be(8, two.move("status"))
+    for host in (one, two):
+        assert "Delete the topic, and then run `kquota record share" in must_be(1, host.throttle("clear")).err
+    assert team.hand.rates() == rates("5000000")
+    team.hand.delete(team.record)
+    must_be(0, two.shared("share"))
+    must_be(0, one.shared("share"))
+    must_be(0, two.throttle("clear"))
+    team.become({}, topic)
     team.closed()
 
 

@@ -331,6 +331,10 @@ class ProcessLog:
     def identity(self) -> str:
         return self._log.identity
 
+    @property
+    def truncated(self) -> bool:
+        return self._log.truncated
+
     def read(self) -> Sequence[Item]:
         return self._process.step(Step.LOOK, self._log.read)
 

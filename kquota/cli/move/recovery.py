@@ -152,7 +152,7 @@ def _recover(at: world.Where, options: RecoveryOptions, leaders: Elections | Non
         unread = options.run is None and plan is None and bool(stage.runs.unreadable)
         unknown = unread or (not done and stage.runs.hidden)
         none = "known to be open" if unknown else f"open, so there is nothing to {options.VERB}"
-        notes = () if done else (f"no run of a move is {none}", *world.unseen(stage.runs.alone))
+        notes = () if done else (f"no run of a move is {none}", *world.unseen(stage.runs.unseen))
     return Recovered(
         runs=tuple(done),
         notes=notes,

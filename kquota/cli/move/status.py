@@ -179,14 +179,14 @@ def run(options: MoveStatusOptions) -> OpenRuns:
         unknown = runs.hidden or bool(runs.unreadable)
         held = [one.id for one in every if one.purpose is Purpose.THROTTLE]
         none = "no run of a move is open" if held else "no run is open"
-        notes = [] if shown else [none, *world.unseen(runs.alone)]
+        notes = [] if shown else [none, *world.unseen(runs.unseen)]
     if writer is not None:
         notes.append(f"{writer} is writing to this cluster")
     if held:
         runs_hold = agreeing(len(held), "run", "without a move holds a throttle", "without a move hold throttles")
         notes.append(f"{runs_hold} ({', '.join(held)}). See the throttles with {suggested('throttle show')}")
-    if runs.hidden and runs.alone is not None:
-        notes.append(f"warning: runs of other hosts are unknown: {worded(runs.alone)}")
+    if runs.hidden and runs.unseen is not None:
+        notes.append(f"warning: runs of other hosts are unknown: {worded(runs.unseen)}")
     code = NOT_YET if shown or unknown else DONE
     answer = OpenRuns(runs=shown, writer=writer, notes=tuple(notes), code=code)
     return replace(answer, closing_notes=tuple(answer.needs()))

@@ -35,5 +35,5 @@ def run(options: WatchOptions) -> Generator[MovesWatched]:
             plan=readable_again(options.plan),
             once=options.once,
             unknown=plan is None and options.run is None and (runs.hidden or bool(runs.unreadable)),
-            unseen=world.unseen(runs.alone),
+            unseen=world.unseen(runs.unseen),
         )

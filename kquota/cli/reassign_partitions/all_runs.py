@@ -109,7 +109,7 @@ def run(at: world.Where, options: ReassignOptions) -> AllRunsVerified:
             looked_at = [_one(stage, each.id, at, writes=writes) for each in _moving(stage)]
             found = [one for one in looked_at if one is not None]
         if not found:
-            notes += ["no run of a move is open", *world.unseen(stage.runs.alone)]
+            notes += ["no run of a move is open", *world.unseen(stage.runs.unseen)]
         unknown = list(_unknown(stage))
     notes += [line for one in found for line in _remarks(one)]
     codes = [one.code for one in found] + ([FAILED] if unknown else [])
@@ -166,5 +166,5 @@ def _unknown(stage: move_stores.Stage) -> Iterator[str]:
         if len(stage.runs.unreadable) > 1:
             what = f"these recorded runs cannot be read, so their state is unknown: {names}"
         yield f"error: {what}. Use the version of kquota that wrote the record"
-    if stage.runs.hidden and stage.runs.alone is not None:
-        yield f"error: runs of other hosts are unknown: {worded(stage.runs.alone)}"
+    if stage.runs.hidden and stage.runs.unseen is not None:
+        yield f"error: runs of other hosts are unknown: {worded(stage.runs.unseen)}"

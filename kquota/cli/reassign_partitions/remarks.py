@@ -263,6 +263,8 @@ def _of_restored(found: Verification, again: str) -> Iterator[str]:
     if found.unknown:
         values = ",".join(dict.fromkeys(found.unknown.values()))
         why = "Over this connection kquota sees no shared record, so kquota on another host may have set the throttle"
+        if found.gap is not None:
+            why = f"kquota on another host may have set the throttle: {worded(found.gap)}"
         if found.unreadable:
             runs = ", ".join(found.unreadable)
             why = f"Recorded run {runs} cannot be read, and may have set the throttle"

@@ -58,7 +58,7 @@ class WireLog:
         unreadable batch.
         """
         self.truncated = False
-        """True if a fetch showed that records were deleted by DeleteRecords, retention or an unclean election."""
+        """Also True after an unclean election that deleted records."""
 
     @property
     def identity(self) -> str:
@@ -139,7 +139,8 @@ class WireLog:
         if maybe:
             return Unknown(f"{reason}. It is unknown whether the record was written", *step)
         if sent.code in (0, OUT_OF_ORDER):
-            return Refused(f"{reason}, because the last records of the topic were deleted. Nothing was appended")
+            deleted = f"{reason}, because the last records of the topic were deleted. Nothing was appended. "
+            return Refused(deleted, "Delete the topic, and then run ", NextStep.SHARE_RECORD, " on every host")
         return Unreachable(f"{reason}. Nothing was appended", *step)
 
     def _stale(self) -> Stale:

@@ -91,9 +91,16 @@ class RecordedRuns:
         return self._shared.why if isinstance(self._shared, Unshared) else None
 
     @property
+    def unseen(self) -> KquotaError | None:
+        """The reason why this host may not see every run of other hosts, or None if it sees all of them."""
+        return self._shared.why if isinstance(self._shared, Unshared) else self._shared.gap
+
+    @property
     def hidden(self) -> bool:
-        """True if a shared record may exist that this user cannot read."""
-        return isinstance(self._shared, Unshared) and self._shared.hidden
+        """True if runs of other hosts may be on record that this host cannot see: this user cannot read the shared
+        record, or the record has lost runs.
+        """
+        return self._shared.hidden if isinstance(self._shared, Unshared) else self._shared.gap is not None
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -258,7 +265,9 @@ class RecordedRuns:
         done = ended(shared.values())
         full = len(done) + len(unreadable) >= self._shared.keeps
         oldest = (done[0].begun, done[0].id) if done and full else None
-        return joined(local, shared, self._shared.identity, unreadable=unreadable, oldest=oldest)
+        return joined(
+            local, shared, self._shared.identity, unreadable=unreadable, oldest=oldest, gap=self._shared.gap is not None
+        )
 
     def _warn_once(self, run_id: str, line: str) -> None:
         if run_id not in self._warned_of:

@@ -37,6 +37,10 @@ class Shared(Protocol):
     def unreadable(self) -> Mapping[str, str]:
         """The runs that the last call of `runs` could not read, by id, with the reason."""
 
+    @property
+    def gap(self) -> KquotaError | None:
+        """The reason why runs may be missing from the record although they were sent there, or None."""
+
     def lock(self, doing: str, *, take_over: bool) -> AbstractContextManager[None]:
         """Lock the cluster, so that no other kquota writes. Raises Busy, which names the holder, if the lock is held.
 
@@ -97,6 +101,7 @@ class Unshared:
 
     identity = None
     place = "this host"
+    gap = None
     late_seconds = 0.0
     keeps = 0
     unreadable: Mapping[str, str] = {}
@@ -144,12 +149,14 @@ def joined(
     *,
     unreadable: Collection[str] = (),
     oldest: tuple[datetime, str] | None,
+    gap: bool = False,
 ) -> Joined:
     """Return the current version of each run that this host or the shared record has. `identity` is the identity of the
     record, or None without a shared record.
 
     `unreadable` has the ids of the runs in the record that cannot be read. `oldest` has the start time and the id of
     the oldest ended run in the record, or is None if the record is not full. A full record may have deleted older runs.
+    With `gap`, the record may have lost any run, so no open run is left out because it is not in the record.
 
     - A run that cannot be read in the record is left out, because its last version is unknown.
     - A run that has ended in the record has ended.
@@ -173,8 +180,8 @@ def joined(
         if there is None and run_id in unreadable:
             continue
         if there is None:
-            never_began = sent.keys() == {1} and version_of(kept.run) == 1
-            deleted = oldest is not None and len(sent) > 1 and (kept.run.begun, run_id) < oldest
+            never_began = not gap and sent.keys() == {1} and version_of(kept.run) == 1
+            deleted = not gap and oldest is not None and len(sent) > 1 and (kept.run.begun, run_id) < oldest
             if kept.run.finished is not None or not (never_began or deleted):
                 runs[run_id] = kept.run
             if kept.run.finished is None and identity is not None and run_id in runs:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from kquota.errors import AGAIN_LATER, Busy, KquotaError, Refused
+from kquota.errors import AGAIN_LATER, Busy, KquotaError, NextStep, Refused
 from kquota.reassign.run import Run
 from kquota.stores.record import sheet
 from kquota.stores.record.lease import (
@@ -85,6 +85,16 @@ class TopicRecord:
     @property
     def place(self) -> str:
         return f"topic {self._name}"
+
+    @property
+    def gap(self) -> KquotaError | None:
+        if self._read_at == float("-inf"):
+            self._read()
+        if not self._log.truncated:
+            return None
+        deleted = f"records were deleted from topic {self._name}, so runs of other hosts may be missing from it. "
+        again = (NextStep.UNSHARE_RECORD, " and ", NextStep.SHARE_RECORD, " on every host")
+        return KquotaError(deleted, "After every run has ended, create the topic again with ", *again)
 
     @contextmanager
     def lock(self, doing: str, *, take_over: bool) -> Iterator[None]:

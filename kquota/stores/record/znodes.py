@@ -123,6 +123,7 @@ class ZnodeRecord:
     """
 
     identity = ZOOKEEPER
+    gap = None  # nothing deletes znodes except kquota and an operator
     late_seconds = 0.0  # every write is a transaction that checks the lock
     place = f"ZooKeeper ({_RUNS})"
     keeps = _ENDED

@@ -49,6 +49,10 @@ class Log(Protocol):
     def identity(self) -> str:
         """The topic's id as Kafka prints it. A log that was deleted and created again has another id."""
 
+    @property
+    def truncated(self) -> bool:
+        """True if a read showed that records were deleted from the log other than by compaction."""
+
     def read(self) -> Sequence[Item]:
         """Return the items appended since the last `read` or `seen`, including those of this process, in order.
 

@@ -184,7 +184,6 @@ class InMemory:
                 clock=self.clock,
                 fenced=self._fenced,
                 alone=runs.alone,
-                hidden=runs.hidden,
             )
 
     @contextmanager

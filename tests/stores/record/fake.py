@@ -32,6 +32,8 @@ class MemoryTopic:
     end: int = 0
     unreachable: bool = False
     """True if every call raises Unreachable."""
+    truncated: bool = False
+    """True if records were deleted other than by compaction."""
     fault: Fault | None = None
     """The fault of the next append that is not stale."""
 
@@ -48,6 +50,11 @@ class MemoryTopic:
         """Delete the topic, and create it again with the same name."""
         self.identity = str(uuid.uuid4())
         self.items, self.batches, self.end = [], 0, 0
+
+    def truncate(self) -> None:
+        """Delete all items except those of the last batch, like retention."""
+        self.items = [(batch, item) for batch, item in self.items if batch == self.batches]
+        self.truncated = True
 
     def write(self, entries: Sequence[KeyAndValue]) -> None:
         """Append one batch of any client."""
@@ -74,6 +81,10 @@ class MemoryLog:
     @property
     def identity(self) -> str:
         return self._identity
+
+    @property
+    def truncated(self) -> bool:
+        return self._topic.truncated
 
     def read(self) -> Sequence[Item]:
         self._check()

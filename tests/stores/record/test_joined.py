@@ -112,6 +112,14 @@ def test_a_record_has_lost_a_run_that_it_cannot_have_deleted(
     assert found.missing == (("r",) if missing else ())
 
 
+@pytest.mark.parametrize("local", [kept(1, (HERE, 1, 1)), kept(3, (HERE, 1, 3))], ids=["one version", "several"])
+@pytest.mark.parametrize("oldest", [None, LATER], ids=["not full", "all its ended runs are newer"])
+def test_a_record_with_a_gap_proves_no_end(local: Kept, oldest: tuple[datetime, str] | None) -> None:
+    """Retention can delete an open run and keep newer runs that have ended."""
+    found = joined({"r": local}, {}, HERE, oldest=oldest, gap=True)
+    assert (set(found.runs), found.ahead, found.missing) == ({"r"}, ("r",), ("r",))
+
+
 @pytest.mark.parametrize("oldest", [None, EARLIER, LATER])
 def test_a_run_that_cannot_be_read_in_the_record_is_not_overwritten(oldest: tuple[datetime, str] | None) -> None:
     """A newer kquota on another host has continued it."""

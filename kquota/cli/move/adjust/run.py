@@ -165,7 +165,7 @@ def _follow(options: AdjustOptions, followed: PaceRules) -> Generator[MovesWatch
                     pace.after(seen)
                 return seen
 
-            unseen = world.unseen(runs.alone)
+            unseen = world.unseen(runs.unseen)
             yield from readings(look, ports.clock, interval, options.output, wait=pace.wait, unseen=unseen)
         if removal.code != DONE:
             yield Lines(lines=(), code=removal.code)

@@ -37,7 +37,7 @@ def run(options: ReportOptions) -> RunsListed | RunReport:
         must_be_writable(options.report, _GENERATOR)
     with move_stores.moves(world.where(options.connection), options.state_dir) as (_, runs):
         found = runs.past(whole=options.run is not None)
-        unseen = world.unseen(runs.alone)
+        unseen = world.unseen(runs.unseen)
     moves = [one for one in found.runs if one.purpose is Purpose.MOVE]
     unread = {name: why for name, why in found.unread.items() if options.run in (None, name)}
     notes = tuple(f"error: run {name} cannot be read: {worded(why)}" for name, why in sorted(unread.items()))

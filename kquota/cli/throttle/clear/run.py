@@ -82,8 +82,8 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             for each in ending if lost else ():
                 ports.runs.update(each)
             restoration = set_and_clear.restore(ports, ending)
-        alone, unreadable = ports.alone, options.run is None and bool(ports.runs.unreadable)
-        unknown = unreadable or (not ending and ports.hidden)
+        unseen, unreadable = ports.runs.unseen, options.run is None and bool(ports.runs.unreadable)
+        unknown = unreadable or (not ending and ports.runs.hidden)
     notes = []
     if not ending:
         none = (
@@ -91,7 +91,7 @@ def _restore(at: world.Where, options: ClearOptions, lost: Sequence[BrokerId]) -
             if others
             else "no open run of `throttle set` is recorded here"
         )
-        notes = [none if unknown else f"{none}, so there is nothing to restore", *world.unseen(alone)]
+        notes = [none if unknown else f"{none}, so there is nothing to restore", *world.unseen(unseen)]
     elif not (restoration.restored or restoration.pending or lost):
         ids = ", ".join(run.id for run in ending)
         nothing = "nothing would be restored" if options.dry_run else "nothing was restored"

@@ -112,9 +112,9 @@ def _dead(throttles: ClusterThrottles, changes: Sequence[Change], older_than: fl
 
 
 def _must_know_all_runs(ports: Ports) -> None:
-    if ports.alone is not None and ports.hidden:
+    if ports.runs.hidden:
         raise Refused(
-            ports.alone,
+            ports.runs.unseen,
             ". Nothing was removed, because a run of another host may need throttles that look like leftovers",
         )
     if unreadable := ports.runs.unreadable:
