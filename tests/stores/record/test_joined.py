@@ -114,7 +114,7 @@ def test_a_record_has_lost_a_run_that_it_cannot_have_deleted(
 
 @pytest.mark.parametrize("local", [kept(1, (HERE, 1, 1)), kept(3, (HERE, 1, 3))], ids=["one version", "several"])
 @pytest.mark.parametrize("oldest", [None, LATER], ids=["not full", "all its ended runs are newer"])
-def test_a_record_with_a_gap_proves_no_end(local: Kept, oldest: tuple[datetime, str] | None) -> None:
+def test_a_record_with_a_gap_proves_no_end(local: JournaledRun, oldest: tuple[datetime, str] | None) -> None:
     """Retention can delete an open run and keep newer runs that have ended."""
     found = joined({"r": local}, {}, HERE, oldest=oldest, gap=True)
     assert (set(found.runs), found.ahead, found.missing) == ({"r"}, ("r",), ("r",))
