@@ -56,7 +56,7 @@ def _end_at_once(code: object) -> None:
 def _stop(number: int, _frame: FrameType | None) -> None:
     try:
         os.write(2, f"kquota: {_LINES[signal.Signals(number)]}\n".encode())
-    finally:  # also if stderr is a closed pipe
+    finally:  # also if stderr is a closed pipe or on a full disk
         os._exit(128 + number)
 
 

@@ -166,12 +166,12 @@ def say(line: str, *, needed: bool = False) -> None:
 def to_stderr(text: str, end: str = "\n") -> None:
     """Print text for people on stderr as it is, and `end` after it.
 
-    If the reader of stderr has closed the pipe (`2>&1 | head`), this text and all later text on stderr are discarded,
-    because a command that is writing to a cluster must still finish, and its exit code must not change.
+    If stderr is a closed pipe (`2>&1 | head`) or a file on a full disk, this text and all later text on stderr are
+    discarded, because a command that is writing to a cluster must still finish, and its exit code must not change.
     """
     try:
         print(text, end=end, file=sys.stderr, flush=True)
-    except BrokenPipeError:
+    except OSError:
         _drop(sys.stderr)
 
 

@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -228,7 +230,7 @@ def test_a_command_whose_output_cannot_be_stored_tells_its_own_exit_code() -> No
 @pytest.mark.parametrize(
     "arguments", [SIMULATED, ("--version",), ("--help",), ("quota", "top", "--help")], ids=" ".join
 )
-def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code(arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_exit_code(arguments: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
@@ -255,17 +257,24 @@ def test_a_closed_pipe_of_stderr_hides_no_failure(
     arguments: tuple[str, ...], code: int, both: bool, tmp_path: Path
 ) -> None:
     """For example `2>&1 | head`, or a cron job whose logger has ended."""
-    (tmp_path / "damaged.prom").write_text("# HELP kquota_moves_running x\n{\n")
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
-        ran = subprocess.run(
-            [sys.executable, "-m", "kquota", *(each.replace("FOLDER", str(tmp_path)) for each in arguments)],
-            stdout=closed if both else subprocess.DEVNULL,
-            stderr=closed,
-            check=False,
-        )
-    assert ran.returncode == code
+        assert _exit_code(arguments, tmp_path, closed if both else subprocess.DEVNULL, closed) == code
+
+
+@pytest.mark.parametrize(("arguments", "code"), STDERR_CLOSED.values(), ids=STDERR_CLOSED)
+def test_a_full_disk_behind_stderr_hides_no_failure(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        assert _exit_code(arguments, tmp_path, subprocess.DEVNULL, full) == code
+
+
+def _exit_code(arguments: Sequence[str], folder: Path, stdout: IO[str] | int, stderr: IO[str]) -> int:
+    (folder / "damaged.prom").write_text("# HELP kquota_moves_running x\n{\n")
+    words = [each.replace("FOLDER", str(folder)) for each in arguments]
+    return subprocess.run(
+        [sys.executable, "-m", "kquota", *words], stdout=stdout, stderr=stderr, check=False
+    ).returncode
 
 
 def test_ctrl_c_keeps_its_exit_code_without_a_reader_of_stderr() -> None:
