@@ -32,7 +32,7 @@ ConfigCommands: TypeAlias = Callable[[str], ConfigCommand]
 """The type of the fixture `config_commands`, which returns the tool of a version."""
 
 
-def told(line: str) -> tuple[str, frozenset[str]]:
+def described_pairs(line: str) -> tuple[str, frozenset[str]]:
     """Return the words and the set of pairs of a line that describes an entity.
 
     Kafka's tools print pairs in the order of a hash map, and kquota sorts them.

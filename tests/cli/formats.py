@@ -34,10 +34,10 @@ def must_be_promised(arguments: Sequence[str], out: str) -> None:
 def _rows(form: str) -> tuple[tuple[str, list[str]], ...]:
     """Return the command and the words in backticks of each row in the table of this form."""
     section = FORMATS.read_text().split(f"\n## {form.upper()}\n")[1].split("\n## ")[0]
-    return tuple(_told(section))
+    return tuple(_documented_commands(section))
 
 
-def _told(section: str) -> Iterator[tuple[str, list[str]]]:
+def _documented_commands(section: str) -> Iterator[tuple[str, list[str]]]:
     commands: list[str] = []
     for first, second in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE):
         named = [re.sub(r"(^| )-.*", "", words) for words in re.findall(r"`([^`]+)`", first)]

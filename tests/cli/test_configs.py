@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 
 from kquota.cli.configs.answer import java_double
 from kquota.sandbox.cluster import Sandbox, kafka_tool
-from tests.cli.config_command import ConfigCommands, altered, settled, told
+from tests.cli.config_command import ConfigCommands, altered, described_pairs, settled
 from tests.cli.kafka_tools import must_compile
 from tests.cli.run import Ran, kquota, kquota_here, run
 from tests.servers import WAYS, agreed
@@ -82,7 +82,7 @@ def state(way: Way, names: list[str]) -> object:
     if way.cluster.zookeeper:
         return znodes(way.cluster.zookeeper)
     ran = settled(lambda: way.kafka("--describe", *names), lambda ran: ran.out.count("=") == 4)
-    return [told(line) for line in ran.out.splitlines()]
+    return [described_pairs(line) for line in ran.out.splitlines()]
 
 
 def znodes(connect: str) -> dict[str, object]:
@@ -115,7 +115,9 @@ def test_same_commands_same_state_same_words(way: Way, unique: str, which: str) 
     described, by_kafka = way.both_describe(names, lambda ran: ran.out.count("=") == 4)
     set_by_us = state(way, names)
     assert (described.code, by_kafka.code, described.err) == (0, 0, "")
-    assert [told(line) for line in described.out.splitlines()] == [told(line) for line in by_kafka.out.splitlines()]
+    assert [described_pairs(line) for line in described.out.splitlines()] == [
+        described_pairs(line) for line in by_kafka.out.splitlines()
+    ]
     assert len(described.out.splitlines()) == 1
 
     removed = way.kafka("--alter", "--delete-config", "producer_byte_rate,controller_mutation_rate", *names)
@@ -205,8 +207,8 @@ def test_an_open_filter_matches_the_entities_of_kafkas_tool(
         rows = {}
         for name, wanted in OPEN_FILTERS.items():
             ours, theirs = (tool("--describe", *wanted) for tool in (way.kquota, way.kafka))
-            rows[name] = sorted(map(told, ours.out.splitlines()), key=str)
-            assert rows[name] == sorted(map(told, theirs.out.splitlines()), key=str), name
+            rows[name] = sorted(map(described_pairs, ours.out.splitlines()), key=str)
+            assert rows[name] == sorted(map(described_pairs, theirs.out.splitlines()), key=str), name
             assert (ours.code, ours.err) == (theirs.code, theirs.err) == (0, "")
         assert all(rows.values())
         assert len(rows["all client-ids of one user"]) == len(rows["one client-id of all users"]) == 2

@@ -14,7 +14,7 @@ import pytest
 
 from kquota.sandbox.cluster import kafka_tool
 from tests.canary import CANARY
-from tests.cli.config_command import told
+from tests.cli.config_command import described_pairs
 from tests.cli.run import Ran, kquota, run
 from tests.logins import CLIENT, CLIENT_P12, RIGHT, SASL_SSL, SSL, TRUST_P12, WRONG, located, scram
 from tests.secured import DEAD_END, Secured
@@ -169,5 +169,7 @@ def test_kafkas_own_tool_reads_the_same_file(secured: Secured, name: str) -> Non
     kafkas = run(kafka_tool("4.3.1", "kafka.admin.ConfigCommand", *asked, "--command-config", str(file)))
     assert kafkas.code == 0, kafkas.out
     ours = kquota("configs", *asked, "--command-config", str(file))
-    assert {told(line) for line in ours.out.splitlines()} == {told(line) for line in kafkas.out.splitlines()}
+    assert {described_pairs(line) for line in ours.out.splitlines()} == {
+        described_pairs(line) for line in kafkas.out.splitlines()
+    }
     assert ours.out.count("\n") == kafkas.out.count("\n") > 0

@@ -40,7 +40,7 @@ def room(
     )
 
 
-def told(*rooms: VolumeSpace) -> Outlook:
+def outlook_with(*rooms: VolumeSpace) -> Outlook:
     return replace(NOTHING, rooms=rooms)
 
 
@@ -99,13 +99,13 @@ DISKS: dict[str, tuple[Sequence[VolumeSpace], str]] = {
 
 @pytest.mark.parametrize(("rooms", "text"), DISKS.values(), ids=DISKS)
 def test_the_disks(rooms: Sequence[VolumeSpace], text: str) -> None:
-    found = "\n".join(disk_lines(told(*rooms)))
+    found = "\n".join(disk_lines(outlook_with(*rooms)))
     assert [line.split() for line in found.splitlines()] == [line.split() for line in text.splitlines()]
 
 
 def test_only_copies_that_cannot_fit_are_refused() -> None:
     tight, short, fine = room(110 * GB, 20e9), room(90 * GB, broker=4, log_dir="/d1"), room(150 * GB, broker=5)
-    found = told(tight, short, fine, replace(tight, log_dir="/d1"))
+    found = outlook_with(tight, short, fine, replace(tight, log_dir="/d1"))
     assert found.full == (short,)
     assert why_full(found) == (
         "the copies do not fit: /d1 of broker 4 gets 100 GB (90 GB usable). A disk holds old and new replicas until "
@@ -120,14 +120,14 @@ def test_only_copies_that_cannot_fit_are_refused() -> None:
 
 
 def test_log_dirs_that_may_be_one_volume_are_a_warning() -> None:
-    found = told(room(60 * GB, apart=120 * GB))
+    found = outlook_with(room(60 * GB, apart=120 * GB))
     assert found.full == ()
     assert list(warnings(found)) == [
         "warning: broker 3: 100 GB of copies do not fit if its log dirs with equal sizes are one volume (60 GB "
         "usable). They fit if each log dir is a separate volume"
     ]
     assert "40 GB short if log dirs share a volume" in "\n".join(disk_lines(found))
-    assert told(room(60 * GB, apart=90 * GB)).full
+    assert outlook_with(room(60 * GB, apart=90 * GB)).full
 
 
 def test_a_leader_whose_peak_exceeds_the_throttle_is_a_warning() -> None:
@@ -161,7 +161,7 @@ def test_the_waves() -> None:
 
 
 def test_unknown_is_null_in_json() -> None:
-    assert ahead(told(room(None, None))) == {
+    assert ahead(outlook_with(room(None, None))) == {
         "band": None,
         "never_at_peak_of": [],
         "disk": [

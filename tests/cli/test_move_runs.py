@@ -213,12 +213,12 @@ def test_a_topic_that_is_deleted_and_created_again_during_its_move(desk: Desk, v
     assert desk.run("--execute", plan, "--throttle", SLOW, "--force").code == 0
     desk.hand.delete(topic)
 
-    def told_as_gone() -> bool:
+    def is_reported_deleted() -> bool:
         """Return True if the topic is reported as deleted. A broker on KRaft may lag for a moment."""
-        gone = desk.run("--verify", plan, "--preserve-throttles")
-        return gone.code == 1 and f"1 partition does not exist: {topic}-0" in gone.err
+        verified = desk.run("--verify", plan, "--preserve-throttles")
+        return verified.code == 1 and f"1 partition does not exist: {topic}-0" in verified.err
 
-    until(told_as_gone, "the topic is reported as deleted")
+    until(is_reported_deleted, "the topic is reported as deleted")
     again = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: desk.hand.admin.create_topics([again])[topic].exception(30) is None, "the topic exists again")
     # On ZooKeeper its move stays recorded forever, because a controller never removes the move of a deleted topic.

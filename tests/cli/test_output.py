@@ -184,10 +184,10 @@ def test_a_generator_continues_when_its_reader_closes_the_pipe_of_the_last_answe
         yield Seen(what="a", count=1, code=8)
         written.append("the report")
 
-    def gone(*_: object, **__: object) -> None:
+    def closed_pipe(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("builtins.print", gone)
+    monkeypatch.setattr("builtins.print", closed_pipe)
     monkeypatch.setattr("kquota.cli.output.drop_stdout", lambda: None)
     assert show(estimated(), output) == 8
     assert written == ["the report"]
@@ -203,10 +203,10 @@ def test_a_watching_command_ends_when_its_reader_closes_the_pipe(monkeypatch: py
             closed.append("named the next step")
             raise
 
-    def gone(*_: object, **__: object) -> None:
+    def closed_pipe(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("builtins.print", gone)
+    monkeypatch.setattr("builtins.print", closed_pipe)
     with pytest.raises(BrokenPipeError):
         show(followed(), Output.text)
     assert closed == ["named the next step"]

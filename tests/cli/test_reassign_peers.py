@@ -101,18 +101,18 @@ def test_the_words_are_kafkas(desk: Desk) -> None:
         if who == "kafka":
             already_throttled(desk.hand, SLOW, {topic: ("0:1,0:2,1:1,1:2", "0:3,1:3")})
 
-        def said(action: str, *more: str, who: str = who, plan: str = plan, topic: str = topic) -> str:
+        def output_of(action: str, *more: str, who: str = who, plan: str = plan, topic: str = topic) -> str:
             ours = who == "kquota"
             ran = desk.run(action, plan, *more) if ours else peer(desk, "--reassignment-json-file", plan, action, *more)
             return re.sub(r'"log_dirs":\[[^]]*\]', '"log_dirs":[]', ran.out.replace(topic, "TOPIC"))
 
-        texts = [said("--execute", "--throttle", SLOW), said("--verify")]
+        texts = [output_of("--execute", "--throttle", SLOW), output_of("--verify")]
         desk.hand.unthrottle()
         desk.moved(topic, (1, 3))
         desk.moved(topic, (2, 3), 1)
         for setting, value in rates(SLOW).items():
             desk.hand.write(setting, value)
-        outs.append([*texts, said("--verify", "--preserve-throttles"), said("--verify")])
+        outs.append([*texts, output_of("--verify", "--preserve-throttles"), output_of("--verify")])
     assert outs[0] == outs[1]
 
 

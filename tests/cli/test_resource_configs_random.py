@@ -74,7 +74,7 @@ def twins(request: pytest.FixtureRequest, hand: OtherHand, tools: tuple[Tool, To
     return ["--topic", found[0]], ["--topic", found[1]]
 
 
-def said(tool: Tool, twin: Twin) -> list[tuple[str, list[str]]]:
+def described_pairs(tool: Tool, twin: Twin) -> list[tuple[str, list[str]]]:
     ran = tool("--describe", *twin)
     assert (ran.code, ran.err) == (0, ""), ran
     return words(ran.out.replace(f" {twin[1]} are", " X are").replace(f"'{twin[1]}'", "'X'"))
@@ -105,7 +105,7 @@ def _agree(tools: tuple[Tool, Tool], twins: tuple[Twin, Twin], held: set[str]) -
     """True if the descriptions agree. On KRaft brokers may lag for a moment."""
     give_up = time.monotonic() + SEEN_SECONDS
     while True:
-        found = [said(tool, twin) for tool in tools for twin in twins]
+        found = [described_pairs(tool, twin) for tool in tools for twin in twins]
         [(_, pairs)] = found[0]
         keys = {pair.strip().partition("=")[0] for pair in pairs if "=" in pair}
         if (all(other == found[0] for other in found) and keys == held) or time.monotonic() > give_up:

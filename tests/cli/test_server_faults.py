@@ -168,11 +168,11 @@ def begun(case: Case, host: Host, plan: str, topic: str) -> Callable[[], None]:
     else:
         process = doomed(Death.BEFORE if case.phase is Phase.RECORDED else Death.AFTER)
 
-    def gone() -> None:
+    def kill_process() -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.end()
 
-    return gone
+    return kill_process
 
 
 def copying(hand: OtherHand, topic: str) -> list[bool]:

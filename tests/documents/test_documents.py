@@ -29,7 +29,7 @@ def steps_of(document: Path) -> list[Step]:
     return story(str(document.relative_to(ROOT)), document.read_text())
 
 
-def _told() -> Sequence[object]:
+def _marked_documents() -> Sequence[object]:
     """Return the document with the mark of the servers that it needs. Skip a document without commands."""
     told = []
     for document in DOCUMENTS:
@@ -40,7 +40,7 @@ def _told() -> Sequence[object]:
     return told
 
 
-@pytest.mark.parametrize("document", _told())
+@pytest.mark.parametrize("document", _marked_documents())
 def test_every_shown_command_prints_the_shown_output(
     document: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

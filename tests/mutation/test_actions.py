@@ -227,10 +227,10 @@ def test_a_topic_that_is_named_twice_is_refused() -> None:
 def test_each_wait_is_reported() -> None:
     cluster, waits = MemoryTopics(rate=5), []
 
-    def told(doing: MutationWork, wait: float) -> None:
+    def noted(doing: MutationWork, wait: float) -> None:
         waits.append((len(doing.left), wait))
 
-    carry_out(cluster, cluster.clock, work(creations(2, 80)), MutationPace(quota=5), seconds=60, on_wait=told)
+    carry_out(cluster, cluster.clock, work(creations(2, 80)), MutationPace(quota=5), seconds=60, on_wait=noted)
     assert [left for left, _ in waits] == [1]
     assert waits[0][1] == pytest.approx(5, abs=0.1)
 

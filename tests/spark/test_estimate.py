@@ -41,7 +41,7 @@ class Rates:
     by_partition: dict[TopicPartition, float] = field(default_factory=dict)
 
 
-def told(rates: Rates, reader: Reader) -> Writes:
+def writes_of(rates: Rates, reader: Reader) -> Writes:
     from kquota.spark.estimate import Writes
 
     rows = ({"topic": p.topic, "partition": p.partition, "w": w} for p, w in rates.by_partition.items())
@@ -82,7 +82,7 @@ def measured(
 
     missing = {(p, BrokerId(b)): RunningCopy(copied=None, left=n) for (p, b), n in more.pop("left", {}).items()}
     left = bytes_left(reader, missing)
-    return measure(replicas, found, planned(reader, moves), told(rates, reader), reader, left=left, **more)
+    return measure(replicas, found, planned(reader, moves), writes_of(rates, reader), reader, left=left, **more)
 
 
 def test_the_in_sync_follower_of_a_real_move(spark: SparkSession) -> None:
@@ -269,8 +269,8 @@ def test_the_sums_equal_those_of_the_check_in_execute(
 ) -> None:
     """`left` has running copies, and replicas that are not being copied. The latter must not change anything."""
     rows = [
-        row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if told else None)
-        for p, (held, _, _, told) in cluster.items()
+        row(b, p.topic, p.partition, size, in_sync=in_sync, leader=b == max(held) if reported else None)
+        for p, (held, _, _, reported) in cluster.items()
         for b, (size, in_sync) in held.items()
     ]
     wanted = plan({partition: wanted for partition, (_, wanted, planned, _) in cluster.items() if planned})
@@ -309,15 +309,15 @@ def exact(link: Link) -> tuple[int, int, int, int]:
 
 def standing(cluster: Cluster, partition: TopicPartition) -> PartitionReplicas:
     held, leader = cluster[partition][0], leader_of(cluster, partition)
-    in_sync = [b for b, (_, told) in held.items() if told is not False or b == leader]
+    in_sync = [b for b, (_, reported) in held.items() if reported is not False or b == leader]
     return PartitionReplicas(
         replicas=tuple(map(BrokerId, held)), leader=BrokerId(leader), isr=tuple(map(BrokerId, sorted(in_sync)))
     )
 
 
 def leader_of(cluster: Cluster, partition: TopicPartition) -> int:
-    held, wanted, planned, told = cluster[partition]
-    return max(held) if told else next((b for b in wanted if planned and b in held), min(held))
+    held, wanted, planned, reported = cluster[partition]
+    return max(held) if reported else next((b for b in wanted if planned and b in held), min(held))
 
 
 def written_to(cluster: Cluster, rates: Rates, partition: TopicPartition) -> float | None:

@@ -92,7 +92,7 @@ def start(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], int]
     return process, int(process.stdout.readline())
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """True if a process ends within 60 s. A zombie that was not reaped has also ended."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -113,7 +113,7 @@ def test_a_session_is_silent_and_leaves_nothing(tmp_path: Path, which: str) -> N
     process, pid = start(tmp_path, KQUOTA_JAVA=which)
     out, err = process.communicate("")
     assert (process.returncode, out, err) == (0, "", "starting Spark ...\n")
-    assert gone(pid)
+    assert has_ended(pid)
 
 
 @pytest.mark.spark
@@ -123,4 +123,4 @@ def test_the_jvm_ends_with_its_parent(tmp_path: Path, number: signal.Signals) ->
     # A terminal sends Ctrl-C to the whole process group, which does not include the JVM.
     os.killpg(process.pid, number)
     process.communicate()
-    assert gone(pid)
+    assert has_ended(pid)

@@ -76,14 +76,14 @@ def as_json(rows: list[dict[str, str]], draw: random.Random) -> str:
     """
     lines = []
     for row in rows:
-        told: dict[str, Any] = {name: value or None for name, value in row.items() if value or draw.random() < 0.5}
-        if (told.get("bytes") or "x").isdigit() and draw.random() < 0.5:
-            told["bytes"] = int(told["bytes"])
-        lines.append(json.dumps(told))
+        fields: dict[str, Any] = {name: value or None for name, value in row.items() if value or draw.random() < 0.5}
+        if (fields.get("bytes") or "x").isdigit() and draw.random() < 0.5:
+            fields["bytes"] = int(fields["bytes"])
+        lines.append(json.dumps(fields))
     return "\n".join([*lines, "{", "{}", "not JSON", ""])
 
 
-def told(found: list[Answered]) -> list[Answered]:
+def with_waits(found: list[Answered]) -> list[Answered]:
     assert sum(one.flow.total_wait for one in found) > 0
     return found
 
@@ -103,7 +103,7 @@ def test_a_trace_on_spark_equals_the_simulation_in_python(case: str, spark: Spar
     from kquota.spark.trace import answered
 
     found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, there, closed_loop=closed_loop)
-    assert told(found) == expected
+    assert with_waits(found) == expected
     assert there == here
     assert here.count > 20
 
@@ -117,7 +117,7 @@ def test_one_client_leaves_partitions_without_a_row(spark: SparkSession, tmp_pat
     from kquota.spark.trace import answered
 
     found = answered(Reader(spark=spark, scratch=tmp_path), trace, held, BadRows(), closed_loop=False)
-    assert told(found) == expected
+    assert with_waits(found) == expected
 
 
 def test_the_output_is_the_same_on_every_engine(tmp_path: Path, connect_server: str, small_client: str) -> None:

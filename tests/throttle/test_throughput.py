@@ -17,7 +17,7 @@ LISTS = {("t", LEADER): "0:1", ("t", FOLLOWER): "0:3"}
 SECONDS = 2.0
 
 
-def told(
+def flow_reading(
     at: float,
     ends: Mapping[int, int],
     *,
@@ -59,7 +59,7 @@ def catching_up(isr: tuple[int, ...] = (1, 2)) -> ClusterThrottles:
 
 
 def test_where_throughput_is_counted() -> None:
-    first, second = told(5, {1: 1000, 2: 1000, 3: 0}), told(5 + SECONDS, {1: 1200, 2: 1200, 3: 400})
+    first, second = flow_reading(5, {1: 1000, 2: 1000, 3: 0}), flow_reading(5 + SECONDS, {1: 1200, 2: 1200, 3: 400})
     flow = measured(catching_up(), first, second)
     assert flow.seconds == SECONDS
     assert flow.bytes_in == {T0: 1000.0}
@@ -80,7 +80,7 @@ UNKNOWN: dict[str, tuple[dict[int, int], dict[int, int], set[str]]] = {
 
 @pytest.mark.parametrize(("first", "second", "unknown"), UNKNOWN.values(), ids=UNKNOWN)
 def test_unknown_is_never_0(first: dict[int, int], second: dict[int, int], unknown: set[str]) -> None:
-    flow = measured(catching_up(), told(0, first), told(SECONDS, second))
+    flow = measured(catching_up(), flow_reading(0, first), flow_reading(SECONDS, second))
     seen = {
         "bytes_in": flow.bytes_in[T0],
         "leader": flow.leader[ONE],
@@ -93,31 +93,31 @@ def test_unknown_is_never_0(first: dict[int, int], second: dict[int, int], unkno
 
 def test_without_a_leader_throughput_is_unknown() -> None:
     now = throttles({"t": [partition(1, 2, isr=())]}, LISTS)
-    flow = measured(now, told(0, {1: 1}), told(1, {1: 5}))
+    flow = measured(now, flow_reading(0, {1: 1}), flow_reading(1, {1: 5}))
     assert (flow.bytes_in, flow.lags) == ({T0: None}, {T0: None})
 
 
 def test_after_retention_the_mean_of_the_whole_log_counts() -> None:
-    first, second = told(0, {1: 1000}, sizes=9000), told(1, {1: 1100}, sizes=6000, start=500)
+    first, second = flow_reading(0, {1: 1000}, sizes=9000), flow_reading(1, {1: 1100}, sizes=6000, start=500)
     assert measured(catching_up(), first, second).bytes_in == {T0: 100 * 6000 / 600}
 
 
 def test_a_new_replica_of_a_tiered_topic_skips_what_is_only_in_remote_storage() -> None:
     """Its log end jumps from 0 to the leader's local start. These offsets are not copied."""
-    first = told(0, {1: 1000, 3: 0}, sizes=4000, starts={1: 600, 3: 0})
-    second = told(1, {1: 1000, 3: 700}, sizes=4000, starts={1: 600, 3: 600})
+    first = flow_reading(0, {1: 1000, 3: 0}, sizes=4000, starts={1: 600, 3: 0})
+    second = flow_reading(1, {1: 1000, 3: 700}, sizes=4000, starts={1: 600, 3: 600})
     assert measured(catching_up(isr=(1,)), first, second).follower[THREE] == 100 * 10.0
 
 
 def test_a_follower_that_deletes_local_segments_grows_by_its_new_offsets() -> None:
     """Each replica of a tiered topic deletes its local segments on its own, so the leader's start shows nothing."""
-    first = told(0, {1: 1000, 3: 900}, sizes=4000, starts={1: 600, 3: 500})
-    second = told(1, {1: 1000, 3: 1000}, sizes=4001, starts={1: 600, 3: 600})
+    first = flow_reading(0, {1: 1000, 3: 900}, sizes=4000, starts={1: 600, 3: 500})
+    second = flow_reading(1, {1: 1000, 3: 1000}, sizes=4001, starts={1: 600, 3: 600})
     assert measured(catching_up(isr=(1,)), first, second).follower[THREE] == 100 * 4001 / 400
 
 
 def test_a_log_that_did_not_grow_has_no_throughput() -> None:
-    flow = measured(catching_up(), told(0, {1: 9, 2: 9, 3: 5}), told(1, {1: 9, 2: 9, 3: 3}))
+    flow = measured(catching_up(), flow_reading(0, {1: 9, 2: 9, 3: 5}), flow_reading(1, {1: 9, 2: 9, 3: 3}))
     assert (flow.bytes_in[T0], flow.follower[THREE], flow.lag[THREE]) == (0.0, 0.0, 6)
 
 
@@ -131,13 +131,13 @@ STARVED = {
 @pytest.mark.parametrize(("limit", "expected"), STARVED.values(), ids=STARVED)
 def test_a_leader_whose_throttle_is_used_up(limit: int, expected: tuple[float, float, bool] | None) -> None:
     now = throttles({"t": [partition(1, 2, 3, isr=(1, 2))]}, LISTS, {ONE: {LEADER_RATE: rate(str(limit))}})
-    flow = measured(now, told(0, {1: 1000, 2: 1000, 3: 0}), told(1, {1: 1100, 2: 1100, 3: 10}))
+    flow = measured(now, flow_reading(0, {1: 1000, 2: 1000, 3: 0}), flow_reading(1, {1: 1100, 2: 1100, 3: 10}))
     found = [(one.keep_up, one.behind, one.hopeless) for one in starved(now, flow)]
     assert found == ([] if expected is None else [expected])
 
 
 def test_followers_in_sync_that_take_most_of_it() -> None:
     now = throttles({"t": [partition(1, 2)]}, {("t", LEADER): "*"}, {ONE: {LEADER_RATE: rate("1500")}})
-    flow = measured(now, told(0, {1: 1000, 2: 1000}), told(1, {1: 1100, 2: 1100}))
+    flow = measured(now, flow_reading(0, {1: 1000, 2: 1000}), flow_reading(1, {1: 1100, 2: 1100}))
     (one,) = starved(now, flow)
     assert (one.broker, one.keep_up, one.behind, one.hopeless) == (ONE, 1000.0, 0.0, False)

@@ -72,7 +72,7 @@ def emptied(data: bytes) -> bytes:
     return bytes(DefaultRecordBatch.HEADER_STRUCT.pack(*header))
 
 
-def told(batch: Batch) -> tuple[Any, ...]:
+def summary(batch: Batch) -> tuple[Any, ...]:
     return (batch.ours, batch.last_offset, [item.key for item in batch.items], batch.foreign, batch.last_sequence)
 
 
@@ -104,7 +104,7 @@ STRANGE: dict[str, tuple[bytes, tuple[Any, ...]]] = {
 @pytest.mark.parametrize(("data", "wanted"), STRANGE.values(), ids=STRANGE)
 def test_an_unknown_batch_is_counted_and_offsets_continue(data: bytes, wanted: tuple[Any, ...]) -> None:
     (batch,) = decode(data)
-    assert told(batch) == wanted
+    assert summary(batch) == wanted
 
 
 def test_a_fetch_holds_several_batches_and_may_end_within_one() -> None:

@@ -67,12 +67,12 @@ def test_a_rejected_mutation_waits_even_if_its_connection_is_lost(stage: Stage) 
     creations = stage.creations()
     with Recorder() as recorder, Wire(stage.cluster.bootstrap, stage.settings | recorder.settings) as wire:
 
-        def told(doing: MutationWork, wait: float) -> None:
+        def cut_once(doing: MutationWork, wait: float) -> None:
             recorder.cut()
 
         def rejected() -> bool:
             todo = work([next(creations) for _ in range(2)])
-            outcomes = carry_out(WireTopics(wire), time, todo, MutationPace(quota=None), seconds=60, on_wait=told)
+            outcomes = carry_out(WireTopics(wire), time, todo, MutationPace(quota=None), seconds=60, on_wait=cut_once)
             assert {outcome.fate for outcome in outcomes} == {Fate.DONE}
             return bool(recorder.throttles)
 

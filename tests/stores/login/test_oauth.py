@@ -145,21 +145,21 @@ def asked(url: str, trust: Path, folder: Path, **more: str) -> oauth.Token:
     return tokens.token(found.credentials, found.context)
 
 
-def said(code: int, document: object = None, **headers: str) -> Callable[[], tuple[int, dict[str, str], bytes]]:
+def answering(code: int, document: object = None, **headers: str) -> Callable[[], tuple[int, dict[str, str], bytes]]:
     return lambda: (code, headers, json.dumps(document).encode())
 
 
 BAD: dict[str, tuple[Callable[[], tuple[int, dict[str, str], bytes]], type[KquotaError], str]] = {
     "another secret": (
-        said(401, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"}),
+        answering(401, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"}),
         Refused,
         "answered 401 invalid_client. Check clientId, clientSecret, scope and sasl.oauthbearer.token.endpoint.url",
     ),
-    "an error that repeats the secret": (said(400, {"error": CANARY}), Refused, "answered 400. Check"),
-    "a broken provider": (said(503), Refused, "answered 503. Check"),
-    "a redirect": (said(302, Location="/elsewhere"), Refused, "answered 302"),
-    "no token": (said(200, {"token": CANARY}), Refused, "returned no token"),
-    "no object": (said(200, [CANARY]), Refused, "returned no token"),
+    "an error that repeats the secret": (answering(400, {"error": CANARY}), Refused, "answered 400. Check"),
+    "a broken provider": (answering(503), Refused, "answered 503. Check"),
+    "a redirect": (answering(302, Location="/elsewhere"), Refused, "answered 302"),
+    "no token": (answering(200, {"token": CANARY}), Refused, "returned no token"),
+    "no object": (answering(200, [CANARY]), Refused, "returned no token"),
     "no JSON": (lambda: (200, {}, b"<html>" + CANARY.encode()), Refused, "did not return JSON"),
     "deep JSON": (lambda: (200, {}, b"[" * 100_000), Refused, "did not return JSON"),
     "an error of deep JSON": (lambda: (400, {}, b"[" * 100_000), Refused, "answered 400. Check"),
