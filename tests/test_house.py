@@ -82,6 +82,23 @@ def test_the_name_of_a_class_or_a_type_alias_has_one_meaning() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
+# Words that have named several things each, so that no reader could guess which.
+RIDDLES = {"mute", "reach", "robbed", "said", "several", "standing", "stands", "told", "wish", "wishes"}
+
+
+def test_no_name_is_a_riddle() -> None:
+    """A function, class, parameter or variable says what it is: `repeated` commits, not `several`."""
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for path in sorted(HOUSE.rglob("*.py")):
+        for node in nodes(path):
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                    named[name.strip("_").lower()].add(str(path.relative_to(HOUSE)))
+                case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    named[name.strip("_").lower()].add(str(path.relative_to(HOUSE)))
+    assert {name: paths for name, paths in named.items() if name in RIDDLES} == {}
+
+
 def test_only_cli_knows_options_and_commands() -> None:
     """Other rooms name parameters and next steps (decision 41): a program that calls them has no command line."""
     found = list(every(root()))
