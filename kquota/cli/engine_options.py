@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,13 +53,16 @@ def engine(options: SparkOptions, environment: Mapping[str, str] = os.environ) -
     one, the job runs in the JVM of this command. Raises Invalid for two engines, an invalid engine, and invalid
     settings.
     """
+    from kquota.spark import archive
     from kquota.spark import engine as engines
 
     master, remote = options.master, options.remote
     if master is None and remote is None:
         master = environment.get("KQUOTA_SPARK_MASTER") or None
         remote = environment.get("KQUOTA_SPARK_REMOTE") or None
-    return replace(engines.engine(master, remote, options.conf or ()), rehearsal=rehearsal())
+    found = engines.engine(master, remote, options.conf or ())
+    builds_archive = archive.wanted(environment, terminal=sys.stderr.isatty())
+    return replace(found, rehearsal=rehearsal() if builds_archive else ())
 
 
 def rehearsal() -> tuple[str, ...]:

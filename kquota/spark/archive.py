@@ -99,12 +99,12 @@ def wanted(environment: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def build_later(rehearsal: Sequence[str]) -> None:
-    """Start a background process that creates the archive, unless the archive exists or is not wanted.
+    """Start a background process that creates the archive, unless the archive exists.
 
     Nothing is started if `rehearsal` is empty, if an attempt began less than a day ago, or if less than 2 GiB are free.
     Errors are ignored, because Spark also starts without an archive.
     """
-    if not rehearsal or not wanted(os.environ, terminal=sys.stderr.isatty()):
+    if not rehearsal:
         return
     with contextlib.suppress(OSError, Refused):
         file = place(java.find())

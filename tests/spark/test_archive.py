@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kquota import java
-from kquota.cli.engine_options import rehearsal
+from kquota.cli.engine_options import SparkOptions, engine, rehearsal
 from kquota.errors import Refused
 from kquota.spark import archive
 from tests.cli.run import run
@@ -36,8 +36,12 @@ with session(folder, Files(folder=folder, names={}), print) as spark:
 
 
 @pytest.mark.parametrize(("environment", "terminal", "expected"), WANTED.values(), ids=WANTED.keys())
-def test_commands_that_leave_a_process_behind(environment: dict[str, str], terminal: bool, expected: bool) -> None:
+def test_commands_that_leave_a_process_behind(
+    environment: dict[str, str], terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert archive.wanted(environment, terminal=terminal) is expected
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    assert engine(SparkOptions(), environment).rehearsal == (rehearsal() if expected else ())
 
 
 def test_only_one_process_creates_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
