@@ -215,7 +215,7 @@ def test_a_limit_of_the_file_size_names_ulimit(tmp_path: Path) -> None:
 SIMULATED = ("quota", "simulate", "--producer-byte-rate", "1MB/s", "--load", "2MB/s")
 
 
-def test_a_command_whose_output_cannot_be_stored_tells_its_own_exit_code() -> None:
+def test_a_command_whose_output_cannot_be_stored_reports_its_own_exit_code() -> None:
     """For example a quota that is set although the file of stdout is incomplete."""
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(

@@ -278,7 +278,7 @@ def test_a_config_of_a_number_with_400_digits_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("data", [b"junk", DEEP, {"version": "5"}, {"version": True}, {}, []], ids=str)
-def test_the_release_is_unknown_if_a_broker_does_not_tell_it(data: object) -> None:
+def test_the_release_is_unknown_if_a_broker_does_not_report_it(data: object) -> None:
     assert ZooKeeperQuotas(planted({**CLUSTER, BROKER: data}), pytest.fail).release() is None
 
 

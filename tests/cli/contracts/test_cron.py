@@ -157,7 +157,7 @@ def test_metrics_and_exit_code_are_those_of_the_command_without_a_reader_of_stde
 
 
 @pytest.mark.parametrize("back", ["abort", "cancel", "the rollback plan", "another tool", "another host"])
-def test_a_stale_verify_says_that_the_run_was_taken_back(house: InMemory, tmp_path: Path, back: str) -> None:
+def test_a_stale_verify_says_that_the_run_was_undone(house: InMemory, tmp_path: Path, back: str) -> None:
     file = plan(tmp_path, ELSEWHERE)
     at = BROKER.split()
     verify = ("reassign-partitions", "--verify", *at, "--reassignment-json-file", file)

@@ -231,7 +231,7 @@ UNLISTED = "fenced brokers: the broker answered Unknown (-1). Run the command ag
         ("show", (), "broker 7 does not exist (known brokers: 1,2,3). Correct --broker"),
     ],
 )
-def test_a_broker_that_may_be_dead_is_not_said_to_be_absent(
+def test_a_broker_that_may_be_dead_is_not_reported_as_absent(
     house: InMemory, command: str, fenced: tuple[BrokerId, ...] | None, why: str
 ) -> None:
     unlisted = Refused("fenced brokers: the broker answered Unknown (-1)", Retry(". Run the command again"))

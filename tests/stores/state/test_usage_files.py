@@ -53,7 +53,7 @@ GAPS = {"a minute": (60, 60), "over midnight": (-60, 60), "a gap": (7_200, 3_600
 
 
 @pytest.mark.parametrize(("after", "seconds"), GAPS.values(), ids=GAPS)
-def test_a_reading_stands_for_the_time_since_the_one_before(tmp_path: Path, after: float, seconds: int) -> None:
+def test_a_reading_covers_the_time_since_the_one_before(tmp_path: Path, after: float, seconds: int) -> None:
     first, second = sorted([MIDNIGHT, MIDNIGHT + timedelta(seconds=after)])
     add(tmp_path, "c", first, READING)
     add(tmp_path, "other", first + timedelta(seconds=abs(after) / 2), READING)
