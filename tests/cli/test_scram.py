@@ -282,6 +282,14 @@ REFUSED = {
         [ADD, "SCRAM-SHA-512=[iterations=8192],producer_byte_rate=5"],
         "Cannot alter both quota and SCRAM credential configs simultaneously for 'users'",
     ),
+    "an unknown key beside a credential": (
+        [ADD, "SCRAM-SHA-512=[iterations=8192],no_quota=5"],
+        "Only quota and SCRAM credential configs can be added for 'users'. Unexpected config names: no_quota",
+    ),
+    "an unknown key to delete beside a credential": (
+        ["--delete-config", "SCRAM-SHA-512,no_quota"],
+        "Only quota and SCRAM credential configs can be deleted for 'users'. Unexpected config names: no_quota",
+    ),
     "an unknown mechanism": ([ADD, "SCRAM-SHA-1=[iterations=8192]"], "SCRAM-SHA-1: not supported by Kafka"),
     "added and deleted": ([ADD, "SCRAM-SHA-512=[]", "--delete-config", "SCRAM-SHA-512"], "both added and deleted"),
     "a password without a credential": ([ADD, "producer_byte_rate=5", "--password-file", "f"], "SCRAM"),

@@ -46,8 +46,8 @@ REFUSED = {
     "request_percentage=1_000": "not a number",
     "request_percentage=1\x1c": "not a number",
     "request_percentage=\u0661": "not a number",
-    "SCRAM-SHA-256=x": "Only quota configs can be added for 'users'. Unexpected config names: SCRAM-SHA-256",
-    "foo=1": "Only quota configs can be added for 'users'. Unexpected config names: foo",
+    "scram-sha-256=x": "Only quota and SCRAM credential configs can be added for 'users'. Unexpected config names:",
+    "foo=1": "Only quota and SCRAM credential configs can be added for 'users'. Unexpected config names: foo",
     "connection_creation_rate=5": "Unexpected config names: connection_creation_rate",
 }
 REFUSED_OF_IPS = {

@@ -56,7 +56,7 @@ def limits(pairs: Mapping[str, str], entity_types: Collection[str], option: str)
 
 
 def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: str, done: str) -> None:
-    """Raise Invalid for a key that is not a quota of `entity_types`.
+    """Raise Invalid for a key that is not a quota of `entity_types`. The caller removes SCRAM mechanisms from `keys`.
 
     The message starts with `option` and contains the verb `done`, for example `added`.
     """
@@ -65,8 +65,9 @@ def must_be_quotas(keys: Iterable[str], entity_types: Collection[str], option: s
         whose = " and ".join(f"'{entity_type}'" for entity_type in entity_types)
         there = "The only quota" if len(allowed) == 1 else "The quotas"
         known = f"{there} of {whose} {'is' if len(allowed) == 1 else 'are'} {', '.join(allowed)}"
+        what = "quota and SCRAM credential" if list(entity_types) == [USERS] else "quota"
         raise Invalid(
-            f"{option}: Only quota configs can be {done} for {whose}. "
+            f"{option}: Only {what} configs can be {done} for {whose}. "
             f"Unexpected config names: {', '.join(unknown)}. {known}"
         )
 

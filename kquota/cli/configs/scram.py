@@ -16,7 +16,7 @@ from kquota import text_file
 from kquota.cli import clock, world
 from kquota.cli.configs.answer import AlteredQuotas, Unwritten
 from kquota.cli.configs.entities import Named
-from kquota.cli.configs.quotas import sentence
+from kquota.cli.configs.quotas import must_be_quotas, sentence
 from kquota.cli.confirmation import has_terminal
 from kquota.errors import Invalid
 from kquota.quota import actions
@@ -51,14 +51,16 @@ class ScramRequest:
 def request(entities: Named, add: Mapping[str, str], delete: tuple[str, ...], option: str) -> ScramRequest:
     """Return the credentials that the options request. `option` is the option that contains `add`.
 
-    Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, for quotas in the same command, and
-    for the default user. Also raises Invalid for a mechanism that is both added and deleted, and for two different
-    passwords. Also raises the errors of `credential`.
+    Raises Invalid, in Kafka's words where Kafka has them, for an unknown mechanism, for a key that users do not have,
+    for quotas in the same command, and for the default user. Also raises Invalid for a mechanism that is both added and
+    deleted, and for two different passwords. Also raises the errors of `credential`.
     """
     if others := [key for key in (*add, *delete) if key not in MECHANISMS]:
         unknown = [key for key in others if key.startswith("SCRAM-")]
         if unknown:
             raise Invalid(f"{', '.join(unknown)}: not supported by Kafka. Use {' or '.join(MECHANISMS)}")
+        must_be_quotas([key for key in add if key in others], [USERS], option, "added")
+        must_be_quotas([key for key in delete if key in others], [USERS], "--delete-config", "deleted")
         raise Invalid("Cannot alter both quota and SCRAM credential configs simultaneously for 'users'")
     must_change(add, delete)
     if entities[USERS] is DEFAULT:
