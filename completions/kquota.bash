@@ -382,6 +382,7 @@ O	kquota topics	--dry-run	once	flag	Check the change and print it, without sendi
 O	kquota topics	--validate-only	once	flag	With --create or --alter: let the controller check the change without making it
 O	kquota topics	--yes	once	flag	Do not ask for confirmation
 O	kquota topics	--output	once	text|json|tsv	Format of stdout
+O	kquota topics	--force	once	flag	
 O	kquota topics	--zookeeper	once	free	
 O	kquota topics	--help	once	flag	Show this message and exit
 C	kquota leader-election	Elect leaders like kafka-leader-election, also in batches with a health check

@@ -35,6 +35,7 @@ THOROUGH: Final = {
     "tests/cli/test_configs_random.py": "random command lines against Kafka's own tool",
     "tests/cli/test_resource_configs_random.py": "random command lines against Kafka's own tool",
     "tests/cli/test_reassign_peers.py": "differences to Kafka's own tool",
+    "tests/cli/test_kafka_options.py": "Kafka's own tools of three releases; their options change only with a release",
     "tests/cli/test_reassign_kill.py": "kquota killed at each of its steps; tests/cli/test_kill_smokes.py has one each",
     "tests/cli/test_move_watch.py": "a move of a minute on brokers of its own; the fake does the same in virtual time",
     "tests/cli/test_move_symptoms.py": "faults during moves on brokers of their own; the same findings on fakes stay",

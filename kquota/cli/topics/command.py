@@ -49,6 +49,7 @@ Many: TypeAlias = list[str]
 class TopicsOptions(WritingOptions):
     """Create, grow and delete topics under a mutation quota; list and describe them."""
 
+    # kquota does not read `force`, which exists only because kafka-topics has --force up to Kafka 3.
     connection: ThroughBrokers
 
     create: Annotated[bool, flag("create", "Create topics.")] = False
@@ -165,6 +166,7 @@ class TopicsOptions(WritingOptions):
     ] = False
     yes: Annotated[Yes, With(*WRITES)] = False
     output: TableFormat = Output.text
+    force: Annotated[bool, typer.Option("--force", hidden=True)] = False
     zookeeper: Annotated[str | None, typer.Option("--zookeeper", hidden=True)] = None
 
     @property
