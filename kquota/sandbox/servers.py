@@ -228,6 +228,10 @@ def broker_files(
         "advertised.listeners": f"PLAINTEXT://{broker.address}",
         "log.dirs": ",".join(map(str, broker.log_dirs)),
         "log.segment.bytes": 64 * 2**20,
+        # After some changes, for example of message.max.bytes, a broker starts a second log cleaner. Two buffers with
+        # Kafka's default of 128 MiB do not fit into the heap. Without memory, a broker on ZooKeeper applies no later
+        # change.
+        "log.cleaner.dedupe.buffer.size": 4 * 2**20,
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 4,

@@ -12,6 +12,7 @@ import pytest
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox import servers
 from kquota.sandbox.cluster import Sandbox
+from tests.cli.run import kquota
 
 
 def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Sandbox) -> None:
@@ -27,6 +28,17 @@ def test_every_server_runs_and_kafkas_own_tool_sees_three_brokers(cluster: Sandb
     )
     answer = subprocess.run(tool, capture_output=True, text=True, check=True)
     assert [f"broker {n} are" in answer.stdout for n in (1, 2, 3)] == [True] * 3, answer.stdout
+
+
+def test_brokers_still_apply_changes_after_one_that_starts_a_second_log_cleaner(cluster: Sandbox) -> None:
+    """`configs` succeeds only if the cluster shows the change."""
+    alter = ("configs", "--bootstrap-server", cluster.bootstrap, "--alter", "--broker-defaults")
+    try:
+        for size in (1_000_001, 1_000_002, 1_000_003):
+            ran = kquota(*alter, "--add-config", f"message.max.bytes={size}")
+            assert (ran.code, ran.err) == (0, "")
+    finally:
+        assert kquota(*alter, "--delete-config", "message.max.bytes").code == 0
 
 
 def test_zookeeper_alone_needs_no_kafka(zookeeper: Sandbox) -> None:
