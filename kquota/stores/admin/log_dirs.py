@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
@@ -50,6 +50,7 @@ class WireLogDirs:
     def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
         """Request all topics and filter the answers, because a request for one topic must list its partitions."""
         wanted: list[Any] | None = None if topics is None or topics else []
+        chosen = None if topics is None else frozenset(topics)
         racks = self.brokers()
         names: dict[TopicPartition, TopicPartition] = {}
         found = []
@@ -58,7 +59,7 @@ class WireLogDirs:
             for broker in some:
                 answer = answers.pop(broker)
                 must_have_answered(broker, answer)
-                found += [_log_dir(broker, racks.get(broker), result, topics, names) for result in answer.results]
+                found += [_log_dir(broker, racks.get(broker), result, chosen, names) for result in answer.results]
         return sorted(found, key=lambda log_dir: (log_dir.broker, log_dir.path))
 
     def detailed(self, log_dirs: list[LogDir]) -> list[LogDir]:
@@ -149,7 +150,7 @@ def _log_dir(
     broker: BrokerId,
     rack: str | None,
     result: Any,
-    topics: Collection[str] | None,
+    topics: Set[str] | None,
     names: dict[TopicPartition, TopicPartition],
 ) -> LogDir:
     """All replicas of a partition share its object in `names`, which saves two thirds of the memory."""
