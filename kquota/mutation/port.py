@@ -56,12 +56,12 @@ class Topics(Protocol):
         Raises Unreachable if no answer came. The result is then unknown.
         """
 
-    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the existing topics with these names, or all topics (None), sorted by name. With `moves`, include
-        the replicas that a reassignment adds and removes.
+    def topics(self, names: Collection[str] | None, *, detailed: bool = False) -> tuple[Topic, ...]:
+        """Return the existing topics with these names, or all topics (None), sorted by name. With `detailed`, include
+        the eligible leader replicas, and the replicas that a reassignment adds and removes.
 
-        Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report these
-        replicas. Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
+        Brokers before 2.4, and brokers that do not authorize this client to read reassignments, do not report the
+        replicas of a reassignment. Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
 
 

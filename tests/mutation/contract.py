@@ -70,7 +70,7 @@ class TopicsContract:
             """Return True if all replicas are in sync. Any broker may be asked, and brokers learn about a topic at
             different times.
             """
-            told[:] = self.topics.topics([made.topic, self.name("no-such")])
+            told[:] = self.topics.topics([made.topic, self.name("no-such")], detailed=True)
             return [len(p.isr) for topic in told for p in topic.partitions] == [2, 2]
 
         until(in_sync, "in sync")
@@ -80,7 +80,7 @@ class TopicsContract:
             (0, 1, (1, 2), False),
             (1, 2, (2, 1), False),
         ]
-        until(lambda: topic in self.topics.topics(None, moves=True), "among all others")
+        until(lambda: topic in self.topics.topics(None, detailed=True), "among all others")
         assert self.topics.topics([]) == ()
         self.topics.send([Deletion(topic=made.topic, partitions=2)], 30)
         self.seen()

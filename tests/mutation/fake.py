@@ -67,7 +67,7 @@ class MemoryTopics:
             raise Unreachable("no answer to CreateTopics")
         return BatchResult(throttle_time_ms=throttle, outcomes=outcomes)
 
-    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
+    def topics(self, names: Collection[str] | None, *, detailed: bool = False) -> tuple[Topic, ...]:
         return tuple(self._topic(name) for name in sorted(self.held) if names is None or name in names)
 
     def _topic(self, name: str) -> Topic:

@@ -127,7 +127,7 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
     `world.topics`.
     """
     with world.topics(at) as cluster:
-        every = cluster.topics.topics(None, moves=describe)
+        every = cluster.topics.topics(None, detailed=describe)
         shown = [topic for topic in every if not (options.exclude_internal and topic.internal)]
         found = matching(shown, options.topic)
         must_match(options.topic, found, options.if_exists or not describe)

@@ -67,19 +67,20 @@ class WireTopics:
             outcomes={one.topic: outcomes.get(one.topic, _UNMENTIONED) for one in mutations},
         )
 
-    def topics(self, names: Collection[str] | None, *, moves: bool = False) -> tuple[Topic, ...]:
-        """Return the topics. They include eligible leader replicas if every broker that answers runs Kafka 4.0 or
-        newer.
+    def topics(self, names: Collection[str] | None, *, detailed: bool = False) -> tuple[Topic, ...]:
+        """Return the topics. With `detailed`, they include eligible leader replicas if every broker that answers runs
+        Kafka 4.0 or newer.
 
-        Metadata does not return these replicas, so kquota sends DescribeTopicPartitions.
+        Metadata does not return these replicas, so kquota sends DescribeTopicPartitions. For names and partitions,
+        these requests would double the time.
         """
         wanted = None if names is None else sorted(names)
         if wanted == []:
             return ()
         # Read the moves before the partitions. Otherwise, a replica of a move that ends in between looks out of sync.
-        moving = self._moving() if moves else {}
+        moving = self._moving() if detailed else {}
         described = [topic for topic in self._wire.metadata(wanted).topics if not topic.error_code]
-        if self._wire.oldest() >= _SHOWS_ELIGIBLE_LEADERS:
+        if detailed and self._wire.oldest() >= _SHOWS_ELIGIBLE_LEADERS:
             described = list(self._pages(sorted(topic.name for topic in described)))
         parts: dict[str, list[Any]] = {}
         for topic in described:
