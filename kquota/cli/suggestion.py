@@ -6,9 +6,10 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -71,15 +72,15 @@ def suggested(command: str, environment: Mapping[str, str] = os.environ) -> str:
     commands = {one.name: one.callback for one in app_of(words[0]).registered_commands if one.callback is not None}
     length = 1 if words[0] in commands else 2
     path, rest = words[:length], words[length:]
-    declared = inspect.signature(commands[path[-1]]).parameters
-    taken = {name for name, option in declared.items() if not _is_hidden(option.annotation)}
-    at = list(_connection(path, taken, rest, environment))
+    at = list(_connection(path, _options(commands[path[-1]]), rest, environment))
     full = " ".join(["kquota", *path, *at, *rest])
     replacing = [f"{name} with {meaning}" for name, meaning in _REPLACING.items() if _has(full, name)]
     return f"`{full}` (replace {listed(replacing)})" if replacing else f"`{full}`"
 
 
 def _has(command: str, placeholder: str) -> bool:
+    if placeholder not in command:  # true for most placeholders, and the search takes ten times as long
+        return False
     return re.search(rf"[ =\[]{re.escape(placeholder)}(?=[ =\]]|$)", command) is not None
 
 
@@ -104,6 +105,15 @@ def readable_again(file: Path | None) -> str | None:
 def plan_argument(file: Path | None) -> str:
     """Return the plan for a suggested command: the quoted file, or `PLAN` if the command could not read it again."""
     return shlex.quote(readable_again(file) or "PLAN")
+
+
+@cache
+def _options(command: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the options that the help of a command shows. They are cached, because `throttle doctor`
+    suggests two commands for each of its findings.
+    """
+    declared = inspect.signature(command).parameters
+    return frozenset(name for name, option in declared.items() if not _is_hidden(option.annotation))
 
 
 def _is_hidden(annotation: object) -> bool:
