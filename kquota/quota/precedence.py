@@ -106,7 +106,11 @@ def limiting(quotas: QuotasByLevel, client: Client, key: str, by: Per) -> tuple[
     quota does. `by` is the identity that has the bucket. Unlike `rungs`, this function is fast enough for 100,000
     clients.
     """
-    for level in _LEVELS_OF[by]:
+    return _first(quotas, client, key, _LEVELS_OF[by])
+
+
+def _first(quotas: QuotasByLevel, client: Client, key: str, levels: Iterable[int]) -> tuple[int, Entity, float] | None:
+    for level in levels:
         if (those := quotas.get(level)) is None:
             continue
         names, applies = _names(LEVELS[level - 1], client)
@@ -157,23 +161,38 @@ def applicability(quotas: QuotasByEntity, entity: Entity, key: str) -> Applicabi
 
 
 def exceptions(quotas: QuotasByEntity, client: Client, key: str) -> tuple[Entity, ...]:
-    """Return the entities, in display order, that limit the client if its unknown (None) user or client-id has a
-    certain name. For all other names, the winner of `rungs`, if any, limits the client.
+    """Return the entities, in display order, that take precedence for the client if its unknown (None) user or
+    client-id has a certain name. Entities that limit no such client, because others always take precedence, are left
+    out. For all other names, the winner of `rungs`, if any, limits the client.
     """
     bound = winner(rungs(quotas, client, key))
     below = len(LEVELS) + 1 if bound is None else bound.level
+    index = by_level(quotas)
     found = [
         entity
-        for entity, limits in quotas.items()
-        if key in limits and entity.ip is None and level_of(entity) < below and _differs_in_what_is_open(entity, client)
+        for level in index.keys() & range(1, below)
+        for entity, limits in index[level].values()
+        if key in limits and _limits_some(index, entity, client, key)
     ]
     return tuple(sorted(found, key=Entity.order))
 
 
-def _differs_in_what_is_open(entity: Entity, client: Client) -> bool:
+def _limits_some(quotas: QuotasByLevel, entity: Entity, client: Client, key: str) -> bool:
+    """Return True if the quota of `entity` limits the client when the names of `entity` replace the unknown ones of the
+    client. If the client-id is then still unknown, the client may also send none.
+    """
     pairs = ((entity.user, client.user), (entity.client_id, client.client_id))
-    named = any(asked is None and isinstance(name, str) for name, asked in pairs)
-    return named and all(asked is None or name in (None, DEFAULT, asked) for name, asked in pairs)
+    if not all(asked is None or name in (None, DEFAULT, asked) for name, asked in pairs):
+        return False
+    named = Client.of(entity)
+    user = named.user if client.user is None else client.user
+    client_id = named.client_id if client.client_id is None else client.client_id
+    levels = range(1, level_of(entity) + 1)
+    for sent in (client_id,) if client_id is not None else (None, ""):
+        first = _first(quotas, Client(user=user, client_id=sent), key, levels)
+        if first is not None and first[1] == entity:
+            return True
+    return False
 
 
 def _ladder(quotas: QuotasByEntity, levels: Iterable[tuple[Entity | None, bool]], key: str) -> tuple[Rung, ...]:

@@ -430,8 +430,8 @@ MUTANTS: Final = (
     Mutant(
         name="a bucket gets the limit of a level that brokers count by other tags",
         file="quota/precedence.py",
-        old="    for level in _LEVELS_OF[by]:\n",
-        new="    for level in range(1, 9):\n",
+        old="_first(quotas, client, key, _LEVELS_OF[by])",
+        new="_first(quotas, client, key, range(1, 9))",
         tests=(_USAGE,),
         unplayed=True,
     ),

@@ -197,7 +197,7 @@ def test_every_quota_is_reached_or_hidden(quotas: Mapping[Entity, Limits]) -> No
         assert found.nameless == bool(whom and not any(client.client_id for client in whom))
 
 
-@given(sets, st.sampled_from([None, *"abz"]), st.sampled_from([None, *"abz"]))
+@given(sets, st.sampled_from([None, *"abz"]), st.sampled_from([None, *"abz", ""]))
 def test_clients_with_another_binding_quota_are_listed_as_exceptions(
     quotas: Mapping[Entity, Limits], user: str | None, client_id: str | None
 ) -> None:
@@ -205,9 +205,12 @@ def test_clients_with_another_binding_quota_are_listed_as_exceptions(
     named = exceptions(quotas, opened, PRODUCER_BYTE_RATE)
     won = winner(rungs(quotas, opened, PRODUCER_BYTE_RATE))
     assert all(level_of(entity) < (len(LEVELS) + 1 if won is None else won.level) for entity in named)
+    reached = set[Entity | None]()
     for u, c in itertools.product("abcz" if user is None else [user], "abcz" if client_id is None else [client_id]):
         first = bound(quotas, Client(user=u, client_id=c))
         assert first in (*named, None if won is None else won.entity)
+        reached |= {first, bound(quotas, Client(user=u, client_id=""))} if client_id is None else {first}
+    assert reached.issuperset(named), "each of them takes precedence for a client"
 
 
 @given(sets, st.builds(Client, user=st.none() | users, client_id=st.none() | st.sampled_from(["a", "z", ""])))
