@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kquota.errors import NextStep, Refused
 from kquota.reassign.moves import Move, Replicas, list_entries
-from kquota.reassign.run import Run, Taken
+from kquota.reassign.run import Run, Taken, others_than
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, merge, replica, without
@@ -55,14 +55,28 @@ def take(
         added: tuple[str, ...] = (EVERY_REPLICA,) if EVERY_REPLICA in held else ()
     else:
         added = tuple(value for value in wanted if value not in present or value in held)
+    every = (*((mine,) if mine else ()), *others)
     # A kquota that died while unsetting a list may have left the list empty. An empty list is not a prior value.
-    emptied = setting.is_list and now == ""
-    holders = [t for t in (*((mine,) if mine else ()), *others) if present & set(t.ours) or (emptied and t.ours)]
-    prior = holders[0].prior if holders else now
-    if holders and setting.is_list and EVERY_REPLICA not in present:
+    holders = [t for t in every if present & set(t.ours) or (now == "" and t.ours)] if setting.is_list else []
+    prior = holders[0].prior if holders else _of_other_clients(now, every)
+    if holders and EVERY_REPLICA not in present:
         # Other clients may have added or removed entries since the holder took the list.
         prior = without(now, held.union(own), prior)
     return Taken(setting=setting, prior=prior, ours=tuple(dict.fromkeys((*own, *added))))
+
+
+def _of_other_clients(value: str | None, every: Sequence[Taken]) -> str | None:
+    """Return the value of other clients that was set before the runs in `every` set `value`. Return `value` if none of
+    these runs has set it.
+
+    The prior value of such a run can be the value of another one of them, if both began without a common record, and
+    the record was shared later.
+    """
+    left = list(every)
+    while (setter := next((taken for taken in left if value in taken.ours), None)) is not None:
+        left.remove(setter)
+        value = setter.prior
+    return value
 
 
 def taking(
@@ -177,29 +191,35 @@ def _readable(
     return ((taken, now[s], held_by(others, s)) for s, taken in run.held.items() if s in now)
 
 
-def passed_on(taken: Taken, now: str | None, other: Taken) -> Taken:
+def passed_on(taken: Taken, now: str | None, other: Taken, rest: Sequence[Taken] = ()) -> Taken:
     """Return the record of a setting in an open run, after another run that also set it has ended.
 
-    `taken` is the record of the ended run, and `other` is the previous record of the open run. For a list, the
-    result is `other`.
+    `taken` is the record of the ended run, and `other` is the previous record of the open run. `rest` are the records
+    of all other open runs.
+
+    For a list with `*`, the prior value loses the entries of the ended run, which it has only if both runs began
+    without a common record. Any other list does not change.
 
     For a rate, the result takes `prior` from `taken` if only the ended run has set the current value `now`. Otherwise,
     it keeps the `prior` of `other`. Its `ours` always has the values of both runs, because `now` may be stale and miss
     the last write.
     """
     if taken.setting.is_list:
-        return other
+        mixed = EVERY_REPLICA in other.ours and not {*taken.ours}.isdisjoint(entries(other.prior))
+        return replace(other, prior=without(other.prior, taken.ours, taken.prior)) if mixed else other
     prior = taken.prior if now in taken.ours and now not in other.ours else other.prior
+    prior = _of_other_clients(prior, (taken, other, *rest))
     return replace(other, prior=prior, ours=tuple(dict.fromkeys((*other.ours, *taken.ours))))
 
 
-def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run) -> Run:
-    """Return the open run `other` after it has taken over the rates that it shares with the ended `run`.
+def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run, others: Sequence[Run]) -> Run:
+    """Return the open run `other` after it has taken over the rates that it shares with the ended `run`. `others` are
+    all open runs except `run`.
 
     A rate that is missing from `now` is not taken over.
     """
     shared = {
-        setting: passed_on(run.taken[setting], now[setting], taken)
+        setting: passed_on(run.taken[setting], now[setting], taken, held_by(others_than(other, others), setting))
         for setting, taken in other.held.items()
         if setting in run.taken and setting in now
     }

@@ -200,7 +200,7 @@ def _pass_on(ports: MovePorts, part: Run, now: Mapping[Setting, str | None], oth
     Each run that shares values is written, even if it does not change, because the journal of a process that lost the
     lock may say that this run has ended. Such an end no longer counts once a later version of the run is recorded.
     """
-    later = tuple(passing_on(part, now, other) for other in others)
+    later = tuple(passing_on(part, now, other, others) for other in others)
     for other in later:
         if other.held.keys() & part.taken.keys():
             ports.runs.update(other)

@@ -187,7 +187,8 @@ def would_restore(ports: MovePorts, ending: Sequence[Run]) -> Restoration:
         if run is None:
             continue
         changes = restore_changes(run, now, tuple(open_runs.values()))
-        open_runs = {other.id: passing_on(run, now, other) for other in open_runs.values()}
+        others = tuple(open_runs.values())
+        open_runs = {other.id: passing_on(run, now, other, others) for other in others}
         now |= {change.setting: change.after for change in changes}
         done += changes
         unread = [setting for setting in run.held if setting not in now]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import NewPartitions, OffsetSpec
 
 from kquota.reassign.run import Owner, Stamp, Taken
 from kquota.settings.resource import Setting
@@ -263,6 +263,24 @@ def test_two_moves_on_the_same_brokers(team: Team, shared: str, order: tuple[int
     for number in order:
         again = must_be(8 if left else 0, hosts[number].act("--verify", moves[number][1]))
         assert not left or f"{LEADER_RATE} on brokers 1,2,3" in again.err
+
+
+@pytest.mark.parametrize(("way", "shared"), [("4.3.1 Admin API", TOPIC)])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_hosts_that_share_their_open_runs_restore_the_original_values(team: Team, order: tuple[int, int]) -> None:
+    """The second host recorded the rate of the first as the previous rate. Then both hosts shared their runs."""
+    hosts = team.hosts()
+    operators(team)
+    topics = [team.hand.topic({0: (1, 2)}, size=10_000) for _ in order]
+    for host, topic, rate in zip(hosts, topics, ("5MB/s", "8MB/s"), strict=False):
+        must_be(0, host.alone().throttle("set", "--topic", topic, "--all-brokers", "--throttle", rate))
+    for host in hosts:
+        must_be(0, host.shared("share"))
+    for number in order:
+        (mine,) = [run for run in hosts[number].journals if hosts[1 - number].folder not in run.parents]
+        must_be(0, hosts[number].throttle("clear", "--run", mine.stem))
+    team.become(OPERATORS, *topics)
+    team.closed()
 
 
 @pytest.mark.parametrize(("way", "shared"), SHARED)
@@ -533,6 +551,26 @@ def test_a_record_without_any_record_names_the_way_out(team: Team) -> None:
     team.hand.delete(team.record)
     must_be(0, two.shared("share"))
     must_be(0, one.shared("share"))
+    must_be(0, two.throttle("clear"))
+    team.become({}, topic)
+    team.closed()
+
+
+@pytest.mark.parametrize(("way", "shared"), [("3.9.1 ZooKeeper", TOPIC)])
+def test_a_record_with_more_partitions_names_the_way_out(team: Team) -> None:
+    one, two, _ = team.hosts()
+    assert team.record is not None
+    topic = team.hand.topic({0: (1, 2)}, size=10_000)
+    must_be(0, one.throttle("set", "--topic", topic, "--all-brokers", "--throttle", "5MB/s"))
+    team.hand.admin.create_partitions([NewPartitions(team.record, 2)])[team.record].result(PATIENCE)
+    team.hand.shown({team.record: 2})
+    for host in (one, two):
+        assert "delete the topic, and then run `kquota record share" in must_be(1, host.throttle("clear")).err
+    assert "needs exactly one" in must_be(1, two.shared("unshare", "--yes")).err
+    assert team.hand.rates() == rates("5000000")
+    team.hand.delete(team.record)
+    for host in (two, one):
+        must_be(0, host.shared("share"))
     must_be(0, two.throttle("clear"))
     team.become({}, topic)
     team.closed()

@@ -145,14 +145,14 @@ MUTANTS: Final = (
     Mutant(
         name="the rate of another run counts as the previous one",
         file="reassign/restoring.py",
-        old="    prior = holders[0].prior if holders else now\n",
+        old="    prior = holders[0].prior if holders else _of_other_clients(now, every)\n",
         new="    prior = now\n",
         tests=(_RULES, _ACTIONS),
     ),
     Mutant(
         name="the last run does not learn the previous values",
         file="reassign/throttle_writes.py",
-        old="later = tuple(passing_on(part, now, other) for other in others)",
+        old="later = tuple(passing_on(part, now, other, others) for other in others)",
         new="later = tuple(others)",
         tests=(_RULES, _ACTIONS),
     ),

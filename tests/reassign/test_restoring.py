@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,6 +190,41 @@ def test_two_runs_on_one_rate_restore_it_together(older_first: bool, prior: str 
     between = restored_value(first, theirs, (last,))
     last = passed_on(first, theirs, last)
     assert restored_value(last, between, ()) == prior
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@given(prior=rate_texts, values=st.permutations(["10", "20", "30"]))
+def test_runs_that_began_without_a_common_record_restore_a_rate_together(
+    order: tuple[int, ...], prior: str | None, values: list[str]
+) -> None:
+    """Each of them recorded the rate of the one before as its prior rate. Then the record was shared."""
+    runs = [take(RATE, before, (value,), None, ()) for before, value in zip((prior, *values), values, strict=False)]
+    now: str | None = values[-1]
+    for position, number in enumerate(order):
+        later = order[position + 1 :]
+        left = restored_value(runs[number], now, [runs[n] for n in later])
+        before = list(runs)
+        for n in later:
+            runs[n] = passed_on(before[number], now, before[n], [before[m] for m in later if m != n])
+        now = left
+    assert now == prior
+
+
+@given(prior=rate_texts)
+def test_a_run_that_began_without_a_common_record_sets_another_rate(prior: str | None) -> None:
+    older = take(RATE, prior, ("10",), None, ())
+    younger = take(RATE, "10", ("20",), None, ())
+    assert take(RATE, "20", ("30",), older, (younger,)).prior == prior
+    assert take(RATE, "20", ("30",), younger, (older,)).prior == prior
+
+
+@given(prior=st.none() | some.map(",".join), mine=ours)
+def test_a_whole_list_over_entries_of_a_run_without_a_common_record(prior: str | None, mine: tuple[str, ...]) -> None:
+    older = take(LIST, prior, mine, None, ())
+    younger = take(LIST, applied(LIST, prior, mine), ("*",), None, ())
+    between = restored_value(older, "*", (younger,))
+    after = restored_value(passed_on(older, "*", younger), between, ())
+    assert entries(after) == entries(prior)
 
 
 SEEN = {

@@ -195,5 +195,11 @@ def find(wire: Wire, name: str, seconds: float = SECONDS) -> WireLog | None:
         raise Refused(f"topic {name} has no id. The shared record needs Kafka 2.8 or newer on every broker")
     if len(found.partitions) > 1:
         problem = f"topic {name} has {len(found.partitions)} partitions, but the shared record needs exactly one"
-        raise Refused(f"{problem}. Give another topic with ", Parameter("record"))
+        raise Refused(
+            f"{problem}. Give another topic with ",
+            Parameter("record"),
+            ". If this topic was the record until someone added partitions, delete the topic, and then run ",
+            NextStep.SHARE_RECORD,
+            " on every host",
+        )
     return WireLog(PartitionLog(wire, name, found.topic_id, leader(found)), wire, seconds)
