@@ -50,6 +50,7 @@ class MemoryTopic:
         """Delete the topic, and create it again with the same name."""
         self.identity = str(uuid.uuid4())
         self.items, self.batches, self.end = [], 0, 0
+        self.truncated = False
 
     def truncate(self) -> None:
         """Delete all items except those of the last batch, like retention."""

@@ -517,6 +517,22 @@ def test_a_recreated_record_gets_the_open_runs_of_each_host(team: Team) -> None:
     assert team.process("b").unfinished() == (RUN,)
 
 
+def test_a_record_from_which_records_were_deleted_may_hide_runs(team: Team) -> None:
+    """The first version of an open run is lost. Only the host that began the run still knows it."""
+    runs = team.process("a")
+    with runs.hold("execute"):
+        runs.begin(RUN)
+    assert (team.process("b").hidden, team.process("b").unseen) == (False, None)
+    team.topic.truncate()
+    elsewhere = team.process("b")
+    assert (elsewhere.hidden, elsewhere.unfinished()) == (True, ())
+    assert "records were deleted from topic" in str(elsewhere.unseen)
+    assert team.process("a").unfinished() == (RUN,)
+    with team.process("a").hold("verify"):
+        pass
+    assert (team.process("b").hidden, team.process("b").unfinished()) == (True, (RUN,))
+
+
 def test_a_write_that_arrives_after_the_takeover_is_reverted(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old owner paused between its last check of the lock and its write, and its request waited in a broker."""
     on_another_machine(monkeypatch, "bastion")
