@@ -190,7 +190,7 @@ OURS_ALONE = {
     "infinity": (["--alter", "--user", "a", "--add-config", "request_percentage=Infinity"], "finite"),
     "an empty name": (["--alter", TYPES, "users", NAME, "", *RATE], "Use --entity-default for the default entity"),
     "a forgotten option": (["--alter", "--user", "a", "b", *RATE], "unexpected argument 'b'"),
-    "an unknown option with a value": (["--describe", "--client-id", "c"], "No such option: --client-id"),
+    "an unknown option with a value": (["--describe", "--client-name", "c"], "No such option: --client-name"),
     "describe and add a file": (
         ["--describe", "--user", "a", "--add-config-file", "f"],
         "use --add-config-file with --alter",
@@ -264,6 +264,12 @@ def test_zookeeper_does_not_have_the_type(kafka_391: Sandbox, config_commands: C
     ours = refused(arguments, "--zookeeper")
     assert ours.startswith(words)
     assert ours.endswith(" with a --zookeeper argument. Use --bootstrap-server\n")
+
+
+@pytest.mark.parametrize("arguments", [["--client-id", "a"], ["--client-id=a"], ["-client-id", "a"]])
+def test_client_id_stands_for_client(arguments: list[str]) -> None:
+    message = "Only 'users' and 'clients' entity types"
+    assert message in refused(["--describe", *arguments, "--topic", "t"], "--bootstrap-server")
 
 
 NEED_BROKERS = {
