@@ -127,7 +127,7 @@ def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
         needing = leaders.needing(kind, partitions)
         names, warnings = needing if wanted is None else wanted, _warnings(kind, needing, wanted)
         if options.dry_run:
-            yield planned(kind, names, set(needing), warnings)
+            yield planned(kind, names, set(needing), (*warnings, *_size(len({*names} & {*needing}), rules)))
             return
         for line in warnings:
             say(line)
@@ -139,6 +139,14 @@ def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
             raise
     complaints = tuple(_complaints(results, rules))
     yield answered(kind, results, closing_notes=complaints, code=FAILED if complaints else DONE)
+
+
+def _size(partitions: int, rules: BatchRules) -> Iterator[str]:
+    """Yield a line with the number of partitions that need an election, and of batches. Yield nothing for 0."""
+    if partitions:
+        batches = 1 if rules.size is None else -(-partitions // rules.size)
+        needed = agreeing(partitions, "partition", "needs", "need")
+        yield f"{needed} an election, in {batches:,} batch{'' if batches == 1 else 'es'}"
 
 
 def _kind(options: LeaderElectionOptions) -> ElectionType:
