@@ -367,6 +367,7 @@ def of_run(run: Run, topic_ids: Mapping[str, str]) -> WatchedMove:
         open=True,
         throttled=bool(run.held),
         paused=run.paused,
+        undoing=run.aborting,
         log_dirs=log_dirs_of(run.goal),
         limits=run.limits,
         rates=_by_broker({s: run.rate_on(s) for s in run.taken if s.key in REPLICATION_RATES}),

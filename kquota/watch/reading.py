@@ -155,6 +155,8 @@ class WatchedMove:
     throttled: bool = False
     """True if the run has settings to restore. It has no meaning if `open` is False."""
     paused: bool = False
+    undoing: bool = False
+    """True if the run is being undone. `targets` are then those of the rollback plan."""
     log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     """The log dirs that the plan names."""
     limits: MoveLimits = UNLIMITED

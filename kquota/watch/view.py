@@ -94,6 +94,9 @@ class WatchedMoveView:
     earlier. None if the move has ended, or if its end is unknown or not predicted yet.
     """
     open: bool
+    paused: bool = False
+    undoing: bool = False
+    """True if the run is being undone. The partitions and the bytes are then those of the undo."""
     destinations: tuple[DestinationView, ...]
     """The copies to each destination, sorted by broker id."""
     log_dirs: int = 0
@@ -204,6 +207,8 @@ def _move(
         seconds_left=highest(lane.seconds_left for lane in lanes) if moving or waiting else None if log_dirs else 0.0,
         drift=None,
         open=move.open,
+        paused=move.paused,
+        undoing=move.undoing,
         destinations=lanes,
         log_dirs=log_dirs,
     )

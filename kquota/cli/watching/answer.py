@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,7 @@ from kquota.watch.symptom import RunOpen, ThrottleLeft
 from kquota.watch.view import DestinationView, WatchedBroker, WatchedMoveView
 
 _WIDTH: Final = 80
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _NO_DRIFT: Final = 5.0
 """The minimum drift that the text shows, in seconds. JSON has every known drift."""
 _RATE: Final = rounded(0)
@@ -147,7 +149,7 @@ class MovesWatched(Answer):
 
     def _name(self, move: WatchedMoveView) -> str:
         if move.run is not None:
-            return f"run {move.run}"
+            return f"run {move.run}{', being undone' if move.undoing else ''}"
         return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
 
 
@@ -160,9 +162,17 @@ def _progress(move: WatchedMoveView) -> str:
     if move.log_dirs:
         parts.append(f"{counted(move.log_dirs, 'replica')} moving between log dirs")
     if move.moving or move.waiting:
-        left = UNKNOWN if move.seconds_left is None else f"about {time_or_unknown(move.seconds_left)}"
-        parts.append(f"time left {left}{_drift(move.drift)}")
+        parts.append(f"time left {_time_left(move)}{_drift(move.drift)}")
     return ", ".join(parts)
+
+
+def _time_left(move: WatchedMoveView) -> str:
+    """Return the time left as text. Before a throughput is known, it is a lower bound, as in `move status`."""
+    if move.seconds_left is not None:
+        return f"about {time_or_unknown(move.seconds_left)}"
+    if move.throughput is not None or move.paused or move.least_seconds is None:
+        return UNKNOWN
+    return f"at least {time_or_unknown(move.least_seconds)}"
 
 
 def _drift(seconds: float | None) -> str:
@@ -183,8 +193,12 @@ def _lag(one: WatchedBroker) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    """Wrap the text at `_WIDTH` characters, because a terminal would break longer lines within a word."""
-    return wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    """Wrap the text at `_WIDTH` characters, because a terminal would break longer lines within a word. A number and its
+    unit stay on one line.
+    """
+    joined = re.sub(r"(?<=\d) (?=\w)", _NO_BREAK, line)
+    lines = wrap(joined, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [each.replace(_NO_BREAK, " ") for each in lines]
 
 
 def answer(

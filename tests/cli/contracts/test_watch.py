@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -186,6 +187,8 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     lines = list(reading.text())
     assert max(map(len, lines)) <= 80
     assert " ".join(line.strip() for line in lines).count(" growing") == 12
+    undoing = replace(reading, moves=(replace(move, undoing=True),))
+    assert next(iter(undoing.text())).startswith("run 20260301T123000Z-00b3e5b3524b, being undone: 3,500 of 12,000 ")
 
 
 @pytest.mark.parametrize(
