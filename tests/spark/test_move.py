@@ -27,7 +27,7 @@ Throttle     8 MB/s (8000000 bytes per second) on each broker
 MoveRatio    1 = 1 partition to be moved / 1 partition
 MoveTime     36 s = 1 MoveRatio
                x 60.7 MB TotalLogSizePerBroker x 3 brokers
-               / (8 MB/s replication-quota - 3 MB/s max BytesInPerSec)
+               / (8 MB/s replication-quota - 3 MB/s max BytesInPerSec) (KIP-73, one copy at a time)
 IN < T       3 MB/s < 8 MB/s: holds (KIP-73, for the whole cluster; for this move see Window)
 
 Sizes        log-dirs, sizes.txt

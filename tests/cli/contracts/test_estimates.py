@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kquota.cli.connection import Connection
+from kquota.cli.engine_options import SparkOptions
 from kquota.cli.formats import document, text
+from kquota.cli.move.estimate.command import EstimateOptions
 from kquota.cli.move.estimate.report.page import page
-from kquota.cli.move.estimate.run import cordon_remarks
+from kquota.cli.move.estimate.run import cordon_remarks, next_step
 from kquota.cli.move.log_dir_time import never
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.pace.work import Link
@@ -69,6 +73,30 @@ def test_the_text_and_the_json_of_an_estimate(name: str, case: Case) -> None:
     answer = ticket(case).answer
     told = text(answer) + document(answer)
     golden(f"contract-estimate-{name}", Ran(0 if answer.verdict.refused is None else 1, told, ""), "")
+
+
+NONE_RUNNING = MoveUnderWay(partitions=(), elsewhere=(), others=0, copies={})
+NEXT = {
+    "nothing is moving": (Case(running=NONE_RUNNING), {}, " --throttle 8MB/s`"),
+    "with a limit": (Case(running=NONE_RUNNING), {"max_in_flight": "5GB"}, " --throttle 8MB/s --max-in-flight 5GB`"),
+    "for a deadline": (Case(running=NONE_RUNNING, throttle=None, deadline="10m"), {}, " --throttle 6093705`"),
+    "only waves are compared": (Case(running=NONE_RUNNING), {"waves": 3}, None),
+    "nothing is copied": (Case(running=NONE_RUNNING, links=()), {}, None),
+    "the plan is moving": (CASES["running"], {}, None),
+    "running moves are unknown": (Case(running=None), {}, None),
+}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("case", "options", "end"), NEXT.values(), ids=NEXT)
+def test_an_estimate_names_the_command_that_starts_the_move(
+    case: Case, options: dict[str, Any], end: str | None
+) -> None:
+    file = Path("a plan.json")
+    asked = EstimateOptions(connection=Connection(), reassignment_json_file=file, spark=SparkOptions(), **options)
+    lines = list(next_step(asked, ticket(case).answer))
+    start = "next: start the move: `kquota move run --bootstrap-server HOST:PORT PLAN"
+    assert lines == ([] if end is None else [f"{start}{end} (replace PLAN with the file of the plan)"])
 
 
 WITHIN = (

@@ -57,6 +57,7 @@ SAMPLES = {
     "plan": "PLAN",
     "shlex.quote(file)": "PLAN",
     "file": "FILE.yaml",
+    "limit": " --max-in-flight 5GB",
     "more": " --prune",
     "skip": " --if-exists",
     "rest": "--topic orders --partition 0",
@@ -193,6 +194,10 @@ def _unreachable(*_: object) -> Iterator[NoReturn]:
     yield
 
 
+def _unanswered(*_: object) -> NoReturn:
+    raise Unreachable("the cluster does not answer")
+
+
 @pytest.mark.parametrize("at", AT.values(), ids=AT)
 def test_a_suggested_command_runs_as_it_is_pasted(
     at: dict[str, str], house: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,6 +205,8 @@ def test_a_suggested_command_runs_as_it_is_pasted(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(world, "record", _unreachable)
     monkeypatch.setattr(job, "starting", _unreachable)
+    # In this house, no move ends by itself, so `move run` would wait forever.
+    monkeypatch.setattr("kquota.cli.move.run.run._started", _unanswered)
     monkeypatch.setattr(confirmation, "must_have_terminal", lambda *_: None)
     monkeypatch.setattr(confirmation, "must_agree", lambda _: None)
     plan(tmp_path, ELSEWHERE)

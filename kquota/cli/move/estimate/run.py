@@ -23,8 +23,9 @@ from kquota.cli.move.estimate.outlook import outlook, warnings
 from kquota.cli.move.estimate.report import page
 from kquota.cli.move.estimate.running import running_remarks
 from kquota.cli.move.estimate.verdict import MoveVerdict
+from kquota.cli.suggestion import plan_argument, suggested
 from kquota.errors import Invalid, Refused
-from kquota.measure import ByteRate, agreeing, byte_size, counted
+from kquota.measure import ByteRate, agreeing, byte_size, counted, exact_rate
 from kquota.pace.enforcement import Enforcement
 from kquota.pace.kip73 import Fetch, MoveTime
 from kquota.pace.log_dir_copy import LogDirPace
@@ -79,11 +80,25 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
     why = answer.verdict.error or log_dir_time.never(within)
-    yield replace(answer, code=FAILED if why else DONE)
+    closing = () if why or not live else tuple(next_step(options, answer))
+    yield replace(answer, code=FAILED if why else DONE, closing_notes=closing)
     if wanted is not None:
         page.write(wanted, plan, answer, noted)
     if why:
         raise Refused(why)
+
+
+def next_step(options: EstimateOptions, answer: Estimate) -> Iterator[str]:
+    """Yield the command that starts the move. Yield nothing if a partition of the plan is moving, if nothing is copied,
+    if `move run` cannot run the plan, or if the operator only compares waves.
+    """
+    going = answer.running is None or answer.running.partitions or answer.running.elsewhere
+    if going or answer.pace.bottleneck is None or answer.measured.within or options.waves is not None:
+        return
+    plan = plan_argument(options.reassignment_json_file)
+    rate = exact_rate(answer.throttle)
+    limit = "" if options.max_in_flight is None else f" --max-in-flight {options.max_in_flight}"
+    yield f"next: start the move: {suggested(f'move run {plan} --throttle {rate}{limit}')}"
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:

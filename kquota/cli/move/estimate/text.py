@@ -82,7 +82,7 @@ def kip_lines(kip: MoveTime) -> Iterator[str]:
     yield f"MoveTime     {time} = {kip.move_ratio:.3g} MoveRatio"
     size, brokers = human_bytes(kip.log_size_per_broker), counted(kip.brokers, "broker")
     yield f"               x {size} TotalLogSizePerBroker x {brokers}"
-    yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec)"
+    yield f"               / ({quota} replication-quota - {bytes_in} max BytesInPerSec) (KIP-73, one copy at a time)"
     kept = {True: "holds", False: "does not hold", None: "not checked"}[kip.in_below_throttle]
     yield f"IN < T       {bytes_in} < {quota}: {kept} (KIP-73, for the whole cluster; for this move see Window)"
 
