@@ -108,11 +108,12 @@ class MovesWatched(Answer):
         at = moment(self.time)
         for move in self.moves:
             name = self._name(move)
+            to_broker = f"{name} to broker" if len(self.moves) > 1 else "to broker"
             yield f"{at} {name}: {_progress(move)}"
             for to in move.destinations:
                 if to.done < to.copies:
                     yield (
-                        f"{at} {name} to broker {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
+                        f"{at} {to_broker} {to.broker}: {to.done:,} of {counted(to.copies, 'copy')} done, "
                         f"{size_with(to.copied, 'copied')}, {size_with(to.left, 'left')}, "
                         f"throughput {rate_or_unknown(to.throughput)}, throttle {_limit(to)}, "
                         f"SumReplicaLag {lags.get(to.broker, UNKNOWN)}, time left {time_or_unknown(to.seconds_left)}"
