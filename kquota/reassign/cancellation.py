@@ -11,9 +11,11 @@ from kquota.reassign.log_dir_actions import Started
 from kquota.reassign.moves import Replicas, moves
 from kquota.reassign.plan import Plan
 from kquota.reassign.port import MoveCluster, MovePorts, Snapshot
-from kquota.reassign.run import Run, covers
+from kquota.reassign.restoring import restore_changes
+from kquota.reassign.run import Run, covers, others_than
 from kquota.reassign.throttle_writes import wait_until
 from kquota.reassign.verification import Verification, verify
+from kquota.settings.change import Change
 from kquota.terms import SEEN_SECONDS, TopicPartition
 
 
@@ -44,18 +46,25 @@ class Cancellation:
     verification: Verification
 
 
-def cancellable(ports: MovePorts, plan: Plan, *, force: bool) -> Cancellable:
+def cancellable(ports: MovePorts, plan: Plan, *, force: bool, preserve: bool = False) -> Cancellable:
     """Return the running moves of the plan's partitions, also those to replicas that are not in the plan.
 
     Moves that only add replicas are included, although Kafka's tools from 3.7 to 4.0 do not cancel them. Raises Refused
-    if the cancellation would leave too few replicas in sync, unless `force` is set. Also raises the errors of the
+    if the cancellation would leave too few replicas in sync, unless `force` is set. Also raises Refused if this user
+    may not cancel the moves or, without `preserve`, restore the throttle of their run. Also raises the errors of the
     ports.
     """
     found = ports.cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
     if active and not force:
         guard.check_return(active, found, ports.cluster.minimum_in_sync(sorted({name.topic for name in active})))
-    run = covers(plan, ports.runs.unfinished())
+    unfinished = ports.runs.unfinished()
+    run = covers(plan, unfinished)
+    if active or plan.log_dirs:
+        restored: tuple[Change, ...] = ()
+        if run is not None and not preserve:
+            restored = restore_changes(run, ports.cluster.values(list(run.taken)), others_than(run, unfinished))
+        ports.cluster.must_permit({change.setting for change in restored}, moves=True)
     known = {} if run is None else run.rollback.targets
     targets = {
         name: known[name] if set(known.get(name, ())) == set(now.before) else None for name, now in active.items()

@@ -111,6 +111,13 @@ class MoveCluster(Protocol):
         controllers do not accept this client.
         """
 
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        """Raise Refused, with all missing permissions in one message, if the authorizer of the brokers does not permit
+        this user to write these settings or, with `moves`, to submit and cancel moves.
+
+        Raises nothing over ZooKeeper, because Kafka's authorizer does not apply there.
+        """
+
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return `min.insync.replicas` of each topic. A topic whose value the cluster does not report has 1 or is left
         out.

@@ -13,12 +13,13 @@ from kquota.reassign.log_dirs import LogDirReading
 from kquota.reassign.moves import Move, Replicas, moves, rollback, throttled_brokers
 from kquota.reassign.plan import Plan, run_id
 from kquota.reassign.port import MoveCluster, MovePorts, Snapshot
-from kquota.reassign.restoring import taking, without_topics
+from kquota.reassign.restoring import restore_changes, taking, without_topics
 from kquota.reassign.run import Run, at_rate, covers, others_than, recreated
 from kquota.reassign.throttle_writes import read
 from kquota.reassign.wave import NO_SIZES, ListFull, MoveLimits, first_full, lists_of, too_long, wanted, wave
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
+from kquota.settings.throttled_lists import entries
 from kquota.terms import EVERY_REPLICA, LOG_DIR_RATE, REPLICATION_RATES, ReplicaId, TopicPartition
 
 _LOOKS: Final = 10
@@ -90,8 +91,8 @@ def prepare(ports: MovePorts, plan: Plan, asked: MoveRequest) -> Prepared:
     """Return the prepared run after all checks. Writes nothing.
 
     If brokers can show stale replicas, kquota prepares a new run only after two readings show the same replicas. Raises
-    Refused if a check fails, and Unreachable if a broker does not report its log dirs or a setting cannot be read. Also
-    raises the errors of the ports.
+    Refused if a check fails or this user lacks a permission, and Unreachable if a broker does not report its log dirs
+    or a setting cannot be read. Also raises the errors of the ports.
     """
     began = ports.clock.monotonic()
     found = ports.cluster.snapshot(plan.topics)
@@ -210,8 +211,15 @@ def _prepared(
     limits, notes = _limits(moving, unsettled, found, asked, run)
     lists = lists_of(moving) if asked.throttle else ()
     now = read(ports.cluster, {**dict.fromkeys(lists, ()), **limits})
-    first, entries = _first_wave(ports, moving, {s: now[s] for s in lists}, asked, run.limits)
-    everything = {**entries, **limits}
+    first, added = _first_wave(ports, moving, {s: now[s] for s in lists}, asked, run.limits)
+    everything = {**added, **limits}
+    changes = needed(everything, now)
+    fresh = [move for move in moving if not move.submitted]
+    written = {change.setting for change in changes} | _incomplete(wanted(fresh) if lists else {}, now)
+    if fresh and run.aborting:
+        restored = restore_changes(run, ports.cluster.values(list(run.taken)), others)
+        written |= {change.setting for change in restored}
+    ports.cluster.must_permit(written, moves=bool(fresh or (unsettled and known is None)))
     return Prepared(
         ports=ports,
         plan=plan,
@@ -225,10 +233,19 @@ def _prepared(
         reading=reading,
         wanted=everything,
         now=now,
-        changes=needed(everything, now),
+        changes=changes,
         applied=applied,
         notes=notes,
     )
+
+
+def _incomplete(wanted_entries: Mapping[Setting, tuple[str, ...]], now: Mapping[Setting, str | None]) -> set[Setting]:
+    """Return the lists that lack a wanted entry, because the first wave or a later wave writes to them."""
+    return {
+        setting
+        for setting, those in wanted_entries.items()
+        if EVERY_REPLICA not in entries(now[setting]) and not set(those) <= set(entries(now[setting]))
+    }
 
 
 def _applied(asked: MoveRequest, moving: Sequence[Move], unsettled: Mapping[ReplicaId, str]) -> MoveRequest:

@@ -54,7 +54,8 @@ def prepare(
     """Return the changes that would set `wanted` after the changes in `restored`, and the run that would hold them.
 
     This run is the open run with this `title`, or else a new run with this `reason`. Writes nothing. Raises Unreachable
-    if a value cannot be read. Raises Refused for a list that would become too long, and if a journal cannot be read.
+    if a value cannot be read. Raises Refused for a list that would become too long, for a missing permission, and if a
+    journal cannot be read.
     """
     open_runs = ports.runs.unfinished()
     known = throttle_wanted.known(title, open_runs)
@@ -63,6 +64,7 @@ def prepare(
     begun = replace(known or throttle_wanted.new(title, rate, ports.clock.now(), ports.runs.me, reason), rate=rate)
     run = taking(begun, wanted, now, others_than(known, open_runs))
     changes = needed(wanted, now)
+    ports.cluster.must_permit([change.setting for change in changes], moves=False)
     idle = known is None and not changes and not run.held
     return HeldThrottle(run=None if idle else run, changes=changes)
 
@@ -132,12 +134,16 @@ def prepare_adjusted(cluster: MoveCluster, after: Run) -> HeldThrottle:
 def _settable(
     cluster: MoveCluster, after: Run
 ) -> tuple[WantedValues, Mapping[Setting, str | None], tuple[BrokerId, ...]]:
-    """Return the rates that can be set, their current values, and the brokers whose rates cannot be read."""
+    """Return the rates that can be set, their current values, and the brokers whose rates cannot be read. Raises
+    Refused if this user may not write a rate that changes.
+    """
     wanted = rates_of(after)
     known = cluster.values(list(wanted))
     there = {setting: values for setting, values in wanted.items() if setting in known}
     dead = sorted({setting.broker for setting in wanted if setting not in known})
-    return there, known if there else read(cluster, wanted), tuple(dead)
+    now = known if there else read(cluster, wanted)
+    cluster.must_permit([change.setting for change in needed(there, now)], moves=False)
+    return there, now, tuple(dead)
 
 
 def rates_of(run: Run) -> WantedValues:

@@ -437,6 +437,9 @@ class ProcessCluster:
 
         return self._process.step(Step.WRITE, write, guard=self._process.runs.must_hold)
 
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        self._cluster.must_permit(settings, moves=moves)
+
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._read(lambda: self._cluster.minimum_in_sync(topics))
 

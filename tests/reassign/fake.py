@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kquota.errors import Conflict, KquotaError, Unreachable
+from kquota.errors import Conflict, KquotaError, Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Overwritten, Snapshot
 from kquota.settings.change import Change
@@ -60,6 +60,8 @@ class MemoryCluster:
     writes: int = 0
     broken: dict[Setting, KquotaError] = field(default_factory=dict)
     refused: dict[TopicPartition, str] = field(default_factory=dict)
+    forbidden: set[Setting] = field(default_factory=set)
+    forbids_moves: bool = False
     lose_answer: bool = False
     meanwhile: list[tuple[Setting, str | None]] = field(default_factory=list)
     idle: set[TopicPartition] = field(default_factory=set)
@@ -115,6 +117,12 @@ class MemoryCluster:
                 self.writes += 1
                 self.write(setting, value)
         return Overwritten(by="controller 1", errors=errors)
+
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        denied = [str(setting) for setting in settings if setting in self.forbidden]
+        denied += ["moves"] if moves and self.forbids_moves else []
+        if denied:
+            raise Refused(f"this user may not write {', '.join(denied)}. Nothing was written")
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return dict.fromkeys(topics, self.least_in_sync)

@@ -95,6 +95,9 @@ class MortalCluster:
     def overwrite(self, values: Mapping[Setting, str | None]) -> Overwritten:
         return self.fate.step(lambda: self.cluster.overwrite(values))
 
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        self.cluster.must_permit(settings, moves=moves)
+
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         return self.fate.step(lambda: self.cluster.minimum_in_sync(topics))
 

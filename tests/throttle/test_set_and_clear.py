@@ -181,6 +181,25 @@ def test_the_rates_of_a_dead_broker_stay_and_the_others_change(desk: Desk, again
     assert desk.cluster.configs == {}
 
 
+def test_without_a_permission_nothing_is_set_and_nothing_is_recorded(desk: Desk) -> None:
+    desk.cluster.forbidden = {RECEIVED}
+    with pytest.raises(Refused, match="Nothing was written"):
+        desk.bring(WHOLE)
+    assert (desk.cluster.writes, desk.runs.every()) == (0, ())
+
+
+def test_without_a_permission_another_rate_is_not_recorded(desk: Desk) -> None:
+    run = desk.bring(WHOLE).run
+    assert run is not None
+    before = desk.runs.every()
+    desk.cluster.forbidden = {RECEIVED}
+    with pytest.raises(Refused, match="Nothing was written"):
+        set_and_clear.adjust(desk.ports, run, at_rate(run, ByteRate(7)))
+    with pytest.raises(Refused, match="Nothing was written"):
+        set_and_clear.prepare_adjusted(desk.cluster, at_rate(run, ByteRate(7)))
+    assert desk.runs.every() == before
+
+
 def test_no_rate_changes_if_every_broker_of_the_run_is_dead(desk: Desk) -> None:
     run = desk.bring(WHOLE).run
     assert run is not None

@@ -30,7 +30,7 @@ def run(at: world.Where, options: ReassignOptions) -> Cancelled | WouldCancel:
     timeout, plan = plan_option.timeout(options), plan_option.plan(at, options)
     hold = None if options.dry_run else move_stores.LockRequest(doing="reassign-partitions --cancel")
     with remarks.resumable(), move_stores.staged(at, options.state_dir, hold) as stage:
-        what = cancellable(stage, plan, force=options.force)
+        what = cancellable(stage, plan, force=options.force, preserve=options.preserve_throttles)
         if options.dry_run:
             wanted = log_dirs.of(plan)
             stopped = log_dir_actions.would_cancel(stage.dirs, wanted) if stage.dirs is not None else Started()

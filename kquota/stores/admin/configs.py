@@ -18,7 +18,7 @@ from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, U
 from kquota.settings.change import ConfigChange
 from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.settings.zookeeper_values import is_password
-from kquota.stores.admin.connection import HUNG_SECONDS, READERS, Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.connection import ALTER_CONFIGS, HUNG_SECONDS, READERS, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.requests import (
     DELETE,
     SET,
@@ -268,6 +268,7 @@ def _error(change: ConfigChange, answer: Any | KquotaError | None) -> KquotaErro
     if code == UNKNOWN_TOPIC:
         return Refused(f"{resource} does not exist. Nothing was written")
     words = f"writing {resource}: the broker answered {kafka_error(code, answer.error_message)}"
+    words += advice_on_rights(code, ALTER_CONFIGS)
     for key, value in change.add.items():
         if value and is_password(key):
             words = words.replace(value, "[hidden]")

@@ -37,6 +37,11 @@ READERS: Final = 2
 """The number of brokers that get only `HUNG_SECONDS` for a read. The next broker gets the usual time limit, because a
 slow answer may be due to the network.
 """
+ALTER: Final = "Alter"
+ALTER_CONFIGS: Final = "AlterConfigs"
+DESCRIBE: Final = "Describe"
+DESCRIBE_CONFIGS: Final = "DescribeConfigs"
+"""Operations of Kafka's ACLs."""
 _POLL_MS: Final = 20
 _METADATA_OF_KRAFT_ONLY: Final = 22
 """The level of the first `metadata.version` of Kafka 4.0."""
@@ -51,6 +56,7 @@ _ALSO_IN_ZNODES: Final = (
     "AlterPartitionReassignments",
 )
 """The requests whose data kquota can also read and write in ZooKeeper."""
+_JAVA_REQUEST: Final = "Request Request("
 _LARGEST_ANSWER: Final = 512 * 2**20  # kafka-python's default of 1 MB is too small for the log dirs of a busy broker
 
 
@@ -360,17 +366,22 @@ def was_sent(request: Any, error: Unreachable) -> bool:
 
 
 def kafka_error(code: int, message: str | None) -> str:
-    """Return a broker's error as one phrase: its name, its code and, if any, its message without a full stop."""
+    """Return a broker's error as one phrase: its name, its code and, if any, its message without a full stop.
+
+    A KRaft controller that denies a request prints the whole Java object of the request. This message is left out.
+    """
     name = kafka_errors.for_code(code).__name__.removesuffix("Error")
+    if message is not None and message.startswith(_JAVA_REQUEST):
+        message = None
     return f"{name} ({code})" + (f": {message.removesuffix('.')}" if message else "")
 
 
-def advice_on_rights(code: int) -> str:
-    """Return the next step if configs or quotas could not be read because of this error code, or "" if no permission is
-    missing.
+def advice_on_rights(code: int, operation: str = DESCRIBE_CONFIGS) -> str:
+    """Return the next step if a request for this operation failed with this error code, or "" if no permission is
+    missing. Configs and quotas are read with the default operation.
     """
     needed = {29: "the topic", 30: "the group", 31: "the cluster"}
-    return f". This user needs DescribeConfigs on {needed[code]}" if code in needed else ""
+    return f". This user needs {operation} on {needed[code]}" if code in needed else ""
 
 
 def _release(answer: Any) -> tuple[int, ...]:

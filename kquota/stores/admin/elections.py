@@ -12,7 +12,7 @@ from kquota.election.port import ElectionType
 from kquota.errors import Refused, Unreachable
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Partition
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import ALTER, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.topics import failure, partition_state
 from kquota.stores.admin.wire_format import numbers_by_topic
@@ -52,6 +52,7 @@ class WireElections:
         answer = ask_controller(self._wire, request)
         if answer.error_code:
             words = f"leader election: the broker answered {kafka_error(answer.error_code, None)}"
+            words += advice_on_rights(answer.error_code, ALTER)
             raise Unreachable(words) if answer.error_code in MAYBE_WRITTEN else Refused(words)
         found = {
             TopicPartition(topic.topic, one.partition_id): failure(one)

@@ -12,10 +12,9 @@ from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
-from kquota.stores.admin.connection import Wire, kafka_error
+from kquota.stores.admin.connection import ALTER, DESCRIBE, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.partition_states import PartitionStatesRequest, TopicStates, topic_states
-from kquota.stores.admin.requests import FORBIDDEN
 from kquota.stores.admin.running import (
     TIMED_OUT,
     TIMEOUT_MS,
@@ -62,8 +61,8 @@ class WireMoves(WireSettings):
         joined: dict[str, _JoinedTopic] = {}
         for topic in sorted(answer.topics, key=attrgetter("name")):
             if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
-                hint = ". This user needs Describe on the topic" if topic.error_code in FORBIDDEN else ""
-                raise Refused(f"topic {topic.name}: the broker answered {kafka_error(topic.error_code, None)}{hint}")
+                words = f"{kafka_error(topic.error_code, None)}{advice_on_rights(topic.error_code, DESCRIBE)}"
+                raise Refused(f"topic {topic.name}: the broker answered {words}")
             moves = running.get(topic.name)
             if moves is None:
                 partitions |= topic.partitions
@@ -114,6 +113,7 @@ class WireMoves(WireSettings):
             raise Unknown(f"{error}. It is unknown whether the moves were submitted") from error
         if answer.error_code:
             words = f"submitting the moves: the broker answered {kafka_error(answer.error_code, answer.error_message)}"
+            words += advice_on_rights(answer.error_code, ALTER)
             raise Unknown(words) if answer.error_code == TIMED_OUT else Refused(words)
         return {
             TopicPartition(topic.name, state.partition_index): str(

@@ -16,7 +16,7 @@ from kquota.quota.limits import Limits, QuotaChange, Replacement, plain
 from kquota.quota.port import Scram
 from kquota.quota.scram import MECHANISMS, ScramChange
 from kquota.quota_keys import QUOTA_KEYS
-from kquota.stores.admin.connection import Wire, advice_on_rights, kafka_error, was_sent
+from kquota.stores.admin.connection import ALTER_CONFIGS, Wire, advice_on_rights, kafka_error, was_sent
 from kquota.terms import DEFAULT, ENTITY_TYPES, MAYBE_WRITTEN, RESOURCE_NOT_FOUND, WIRE_TYPES, BrokerId, dotted
 
 _USER, _CLIENT_ID, _IP = (WIRE_TYPES[kind] for kind in ENTITY_TYPES)
@@ -183,7 +183,8 @@ class WireQuotas:
                 errors[change.entity] = Unknown("the broker's answer does not mention this entity")
             elif result.error_code:
                 kind = Unknown if result.error_code in MAYBE_WRITTEN else Refused
-                errors[change.entity] = kind(kafka_error(result.error_code, result.error_message))
+                words = kafka_error(result.error_code, result.error_message)
+                errors[change.entity] = kind(words + advice_on_rights(result.error_code, ALTER_CONFIGS))
         return errors
 
 

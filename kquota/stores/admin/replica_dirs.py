@@ -10,8 +10,8 @@ from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLog
 
 from kquota.errors import KquotaError, Refused, Unknown, Unreachable
 from kquota.reassign.log_dirs import LogDirReading, ReplicaLogDirs
-from kquota.stores.admin.connection import Wire, kafka_error
-from kquota.stores.admin.requests import CLUSTER_DENIED, FORBIDDEN
+from kquota.stores.admin.connection import ALTER, DESCRIBE, Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.requests import CLUSTER_DENIED
 from kquota.stores.admin.wire_format import numbers_by_topic
 from kquota.terms import MAYBE_WRITTEN, BrokerId, ReplicaId, TopicPartition
 
@@ -111,7 +111,7 @@ def must_have_answered(broker: BrokerId, answer: Any) -> None:
     """
     if answer.error_code or not answer.results:
         code = answer.error_code or CLUSTER_DENIED
-        hint = ". This user needs Describe on the cluster" if code in FORBIDDEN else ""
+        hint = advice_on_rights(code, DESCRIBE)
         raise Refused(f"broker {broker} answered DescribeLogDirs with {kafka_error(code, None)}{hint}")
 
 
@@ -143,5 +143,5 @@ def _error(broker: BrokerId, path: str, code: int | None) -> KquotaError | None:
         return None
     if code is None:
         return Unknown(f"broker {broker} did not report whether it moves the replica")
-    words = f"broker {broker} answered {kafka_error(code, None)} for log dir {path}"
+    words = f"broker {broker} answered {kafka_error(code, None)} for log dir {path}{advice_on_rights(code, ALTER)}"
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)

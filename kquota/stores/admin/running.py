@@ -13,7 +13,15 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest, ListP
 
 from kquota.errors import Refused, Unreachable
 from kquota.reassign.moves import PartitionReplicas
-from kquota.stores.admin.connection import CONNECT_SECONDS, HUNG_SECONDS, Wire, kafka_error, was_sent
+from kquota.stores.admin.connection import (
+    CONNECT_SECONDS,
+    DESCRIBE,
+    HUNG_SECONDS,
+    Wire,
+    advice_on_rights,
+    kafka_error,
+    was_sent,
+)
 from kquota.stores.admin.wire_format import (
     INT32,
     OwnAnswer,
@@ -106,6 +114,7 @@ def by_topic(answer: RunningMoves) -> dict[str, RunningTopic]:
     if answer.error_code:
         words = kafka_error(answer.error_code, answer.error_message)
         kind = Unreachable if answer.error_code in (NOT_CONTROLLER, TIMED_OUT) else Refused
+        words += advice_on_rights(answer.error_code, DESCRIBE)
         raise kind(f"listing the running reassignments: the broker answered {words}")
     return {topic.name: topic for topic in sorted(answer.topics, key=attrgetter("name"))}
 

@@ -9,7 +9,7 @@ from kafka.protocol.admin.users import AlterUserScramCredentialsRequest
 
 from kquota.errors import Incomplete, KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
 from kquota.quota.scram import MECHANISMS, ScramChange
-from kquota.stores.admin.connection import Wire, kafka_error, was_sent
+from kquota.stores.admin.connection import ALTER, Wire, advice_on_rights, kafka_error, was_sent
 from kquota.stores.admin.controllers import must_be_active
 from kquota.stores.admin.running import ask_controller
 from kquota.terms import MAYBE_WRITTEN, RESOURCE_NOT_FOUND
@@ -70,6 +70,7 @@ def _was_set(answer: Any, user: str, mechanism: str) -> bool:
             return False
         if result.error_code:
             words = kafka_error(result.error_code, result.error_message)
+            words += advice_on_rights(result.error_code, ALTER)
             kind = Unknown if result.error_code in MAYBE_WRITTEN else Refused
             raise kind(f"{mechanism} of user {user!r}: the broker answered {words}")
     return True

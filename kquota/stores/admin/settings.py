@@ -14,9 +14,10 @@ from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
 from kquota.settings.throttled_lists import parts
 from kquota.stores.admin.configs import WireConfigs
-from kquota.stores.admin.connection import Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.controllers import must_be_active
+from kquota.stores.admin.permissions import must_permit
 from kquota.stores.admin.requests import (
     APPEND,
     DELETE,
@@ -93,6 +94,11 @@ class WireSettings(WireConfigs):
             if not isinstance(answer, KquotaError):
                 found |= _values(resource, answer, asked[resource])
         return found
+
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        topics = {setting.name: ALTER_CONFIGS for setting in settings if setting.kind == "topic"}
+        cluster = {ALTER_CONFIGS} if any(setting.kind != "topic" for setting in settings) else set()
+        must_permit(self._wire, cluster | ({ALTER} if moves else set()), topics)
 
     def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
         asked = {Resource(kind=TOPICS, name=topic): [MIN_IN_SYNC] for topic in topics}
@@ -203,6 +209,7 @@ def _error(setting: Setting, sent: ConfigOperation, answer: Any | KquotaError | 
     if code == 0 or (code == UNKNOWN_TOPIC and sent[0] in (DELETE, SUBTRACT)):
         return None
     words = f"writing {setting}: the broker answered {kafka_error(code, answer.error_message)}"
+    words += advice_on_rights(code, ALTER_CONFIGS)
     return Unknown(words) if code in MAYBE_WRITTEN else Refused(words)
 
 

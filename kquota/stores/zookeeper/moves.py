@@ -125,6 +125,9 @@ class ZooKeeperMoves(ZooKeeperConfigs):
                 errors |= {change.setting: failed for those in batch.values() for change in those}
         return errors
 
+    def must_permit(self, settings: Collection[Setting], *, moves: bool) -> None:
+        """Raise nothing, because ZooKeeper checks the ACL of each znode only when a client writes to it."""
+
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return the `min.insync.replicas` of each topic: its own value, or the highest dynamic value of a live broker.
         The value of the leader applies, and any broker can become the leader.

@@ -18,20 +18,22 @@ pytestmark = pytest.mark.unit
 
 NAMES = ("a", "b", "c")
 LIMITS = {PRODUCER_BYTE_RATE: 1_000.0}
-TIMED_OUT, FAILED, DENIED = (7, None), (-1, "failed"), (29, None)
+TIMED_OUT, FAILED, DENIED = (7, None), (-1, "failed"), (31, None)
+NEEDED = ". This user needs AlterConfigs on the cluster"
 CHECK = "Check with showing all quotas"
 CASES: dict[str, tuple[dict[str, tuple[int, str | None]], type[KquotaError], str]] = {
     # the errors of the broker, and the error of kquota
     "timed out": ({"b": TIMED_OUT}, Unknown, f"the change may have been written for user 'b' (%s (7)). {CHECK}"),
     "failed": ({"b": FAILED}, Unknown, f"the change may have been written for user 'b' (%s (-1): failed). {CHECK}"),
-    "refused": ({"b": DENIED}, Incomplete, "the broker refused user 'b' (%s (29))"),
+    "refused": ({"b": DENIED}, Incomplete, f"the broker refused user 'b' (%s (31){NEEDED})"),
     "both": (
         {"b": DENIED, "c": TIMED_OUT},
         Incomplete,
-        f"the broker refused user 'b' (%s (29)); the change may have been written for user 'c' (%s (7)). {CHECK}",
+        f"the broker refused user 'b' (%s (31){NEEDED}); "
+        f"the change may have been written for user 'c' (%s (7)). {CHECK}",
     ),
 }
-KAFKA = {7: "RequestTimedOut", -1: "Unknown", 29: "TopicAuthorizationFailed"}
+KAFKA = {7: "RequestTimedOut", -1: "Unknown", 31: "ClusterAuthorizationFailed"}
 
 
 def failing(errors: dict[str, tuple[int, str | None]]) -> tuple[QuotaBroker, WireQuotas]:
@@ -56,7 +58,7 @@ def test_a_replacement_that_may_have_been_made_is_reported_as_unknown() -> None:
     _, quotas = failing({"b": DENIED, "c": TIMED_OUT})
     batch = [Replacement(entity=Entity(user=name), before={}, after=LIMITS) for name in NAMES]
     assert quotas.replace(batch) == {
-        Entity(user="b"): "TopicAuthorizationFailed (29)",
+        Entity(user="b"): f"ClusterAuthorizationFailed (31){NEEDED}",
         Entity(user="c"): "unknown: RequestTimedOut (7)",
     }
 

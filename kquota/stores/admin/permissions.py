@@ -1,0 +1,66 @@
+"""The operations that the authorizer permits to this user (KIP-430), and messages about missing permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.metadata import MetadataRequest
+
+from kquota.errors import Refused
+from kquota.list_text import few, listed
+from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, DESCRIBE, Wire
+from kquota.stores.admin.requests import TOPIC_DENIED
+
+_CODES: Final[Mapping[str, int]] = {ALTER: 7, ALTER_CONFIGS: 11}
+"""Kafka's codes of the operations."""
+_TOPIC_OPERATIONS: Final = 8
+_BOTH: Final = 10
+"""The last version of Metadata that reports the operations on topics and on the cluster in one answer."""
+_SHOWN: Final = 5
+
+
+def must_permit(wire: Wire, cluster: Collection[str], topics: Mapping[str, str]) -> None:
+    """Raise Refused, with all missing permissions in one message, unless this user may use the operations in `cluster`
+    on the cluster, and the operation in `topics` on each topic.
+
+    A topic that does not exist needs no permission. Without an authorizer, everything is permitted. If the brokers do
+    not report operations, this function raises nothing, because a write shows later whether it is permitted.
+    """
+    if not (cluster or topics):
+        return
+    answer = wire.read(
+        MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=bool(cluster),
+            include_topic_authorized_operations=True,
+            min_version=_TOPIC_OPERATIONS,
+            max_version=_BOTH,
+        )
+    )
+    missing: dict[str, list[str]] = {}
+    for topic in answer.topics:
+        for operation in _missing_on(topic, topics[topic.name]):
+            missing.setdefault(operation, []).append(topic.name)
+    needed = [f"{operation} on {_named(names)}" for operation, names in sorted(missing.items())]
+    if of_cluster := [one for one in sorted(cluster) if not _permitted(answer.authorized_operations, one)]:
+        needed.append(f"{listed(of_cluster)} on the cluster")
+    if needed:
+        raise Refused(f"this user needs {'; '.join(needed)}. Nothing was written")
+
+
+def _missing_on(topic: Any, operation: str) -> Iterator[str]:
+    if topic.error_code == TOPIC_DENIED:
+        yield from (DESCRIBE, operation)
+    elif not topic.error_code and not _permitted(topic.authorized_operations, operation):
+        yield operation
+
+
+def _permitted(operations: Collection[int] | None, operation: str) -> bool:
+    """`operations` are the codes of the permitted operations, or None if the broker does not report them."""
+    return operations is None or _CODES[operation] in operations
+
+
+def _named(topics: Sequence[str]) -> str:
+    return f"topic{'' if len(topics) == 1 else 's'} {few(topics, _SHOWN, ',')}"
