@@ -32,6 +32,12 @@ class Elections(Protocol):
         Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
 
+    def must_show(self, topics: Collection[str]) -> None:
+        """Raise Refused for a topic that Kafka hides from this user, because the topic may exist.
+
+        For a topic that does not exist, raise nothing. Raises Unreachable if no answer came.
+        """
+
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
     ) -> Mapping[TopicPartition, Failure | None]:

@@ -64,6 +64,12 @@ class Topics(Protocol):
         replicas of a reassignment. Raises Unreachable if no answer came, and Refused if the brokers refuse the request.
         """
 
+    def must_show(self, topics: Collection[str]) -> None:
+        """Raise Refused for a topic that Kafka hides from this user, because the topic may exist.
+
+        For a topic that does not exist, raise nothing. Raises Unreachable if no answer came.
+        """
+
 
 class MutationCluster(Protocol):
     """A connected cluster. `kquota.connect` provides one."""

@@ -56,8 +56,8 @@ def cancellable(ports: MovePorts, plan: Plan, *, force: bool, preserve: bool = F
     """
     found = ports.cluster.snapshot(plan.topics)
     active = {name: now for name in plan.targets if (now := found.partitions.get(name)) is not None and now.moving}
-    if active and not force:
-        guard.check_return(active, found, ports.cluster.minimum_in_sync(sorted({name.topic for name in active})))
+    if not force and (doubtful := guard.losing_replicas(active, found)):
+        guard.check_return(doubtful, found, ports.cluster.minimum_in_sync(sorted({name.topic for name in doubtful})))
     unfinished = ports.runs.unfinished()
     run = covers(plan, unfinished)
     if active or plan.log_dirs:

@@ -167,6 +167,15 @@ def check_replication_factor(plan: Plan, found: Snapshot) -> None:
         )
 
 
+def losing_replicas(
+    going_back: Mapping[TopicPartition, PartitionReplicas], found: Snapshot
+) -> Mapping[TopicPartition, PartitionReplicas]:
+    """Return the partitions with a previous replica that is out of sync. Only `check_return` of these partitions can
+    fail, so `min.insync.replicas` of all other topics need not be read.
+    """
+    return {name: now for name, now in going_back.items() if not set(now.before) <= found.alive.intersection(now.isr)}
+
+
 def check_return(
     going_back: Mapping[TopicPartition, PartitionReplicas], found: Snapshot, minimum_in_sync: Mapping[str, int]
 ) -> None:

@@ -120,7 +120,7 @@ class MoveCluster(Protocol):
 
     def minimum_in_sync(self, topics: Collection[str]) -> Mapping[str, int]:
         """Return `min.insync.replicas` of each topic. A topic whose value the cluster does not report has 1 or is left
-        out.
+        out. Raises Refused if this user may not read the value.
         """
 
     def submit(self, targets: Mapping[TopicPartition, Replicas | None]) -> Mapping[TopicPartition, str]:

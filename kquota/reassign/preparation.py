@@ -313,9 +313,8 @@ def _check(
             ". Nothing was written",
         )
     guard.check_brokers([move for move in moving if move.partition not in going_back], found, known)
-    if going_back and not asked.force:
-        topics = sorted({name.topic for name in going_back})
-        guard.check_return(going_back, found, cluster.minimum_in_sync(topics))
+    if not asked.force and (doubtful := guard.losing_replicas(going_back, found)):
+        guard.check_return(doubtful, found, cluster.minimum_in_sync(sorted({name.topic for name in doubtful})))
     guard.check_running(moving, found, known, additional=asked.additional)
     if not asked.force:
         guard.check_overridden(moving, found, known)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from kquota.errors import Refused
-from kquota.reassign.port import Clock, MoveCluster
+from kquota.errors import Refused, Unreachable
+from kquota.reassign.port import Clock, MoveCluster, Snapshot
 from kquota.reassign.run import Run
 from kquota.reassign.throttle_writes import Restoration, write
 from kquota.settings.actions import describe_all
@@ -37,6 +37,8 @@ def read(ports: Ports) -> ClusterThrottles:
     configured = ports.configs.configured(BROKERS) if ports.log_dirs is None else None
     described = describe_all(ports.configs, BROKERS)[0] if configured is None else ports.configs.describe(configured)
     snapshot = ports.cluster.snapshot(None)
+    runs = _both(before, ports.runs.unfinished())
+    hidden = _hidden(ports.cluster, _known(snapshot, runs) - {name.topic for name in snapshot.partitions})
     release = ports.configs.release()
     limits: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {}
     misplaced: dict[BrokerOrDefault, tuple[str, ...]] = {}
@@ -51,9 +53,10 @@ def read(ports: Ports) -> ClusterThrottles:
         limits=limits,
         lists={setting: value for setting, value in stored.items() if value is not None},
         unread_topics=tuple(dict.fromkeys(setting.name for setting in asked if setting not in stored)),
+        hidden_topics=hidden,
         snapshot=snapshot,
         misplaced=misplaced,
-        runs=_both(before, ports.runs.unfinished()),
+        runs=runs,
         release=release,
         fenced=ports.fenced(),
     )
@@ -63,6 +66,15 @@ def read(ports: Ports) -> ClusterThrottles:
     named = {str(resource.name) for resource in configured}
     unset: dict[BrokerOrDefault, Mapping[str, StoredRate]] = {b: {} for b in throttles.unread if str(b) not in named}
     return replace(throttles, limits={**limits, **unset})
+
+
+def read_all(ports: Ports) -> ClusterThrottles:
+    """Return all throttles, with all topics that Kafka hides from this user. Raises the errors of `read` and
+    `hidden_topics`.
+    """
+    throttles = read(ports)
+    hidden = hidden_topics(ports.cluster, ports.log_dirs, throttles)
+    return replace(throttles, hidden_topics=tuple(sorted({*throttles.hidden_topics, *hidden})))
 
 
 def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, throttles: ClusterThrottles) -> tuple[str, ...]:
@@ -75,15 +87,43 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, throttles: Clu
     if log_dirs is None:
         return ()
     answering = log_dirs.brokers().keys() - set(throttles.unread)
-    missing = topics(log_dirs.describe(answering, None)) - throttles.topics.keys()
+    return _hidden(cluster, topics(log_dirs.describe(answering, None)) - throttles.topics.keys())
+
+
+def hidden_from_user(cluster: MoveCluster, log_dirs: LogDirs | None, shown: Snapshot) -> tuple[str, ...]:
+    """Return the topics that Kafka hides from this user, like `hidden_topics`. A broker that does not answer is left
+    out, because another broker has the in-sync replicas of its partitions.
+    """
+    if log_dirs is None:
+        return ()
+    found: set[str] = set()
+    for broker in log_dirs.brokers():
+        try:
+            found |= topics(log_dirs.describe([broker], None))
+        except Unreachable:
+            continue
+    return _hidden(cluster, found - {name.topic for name in shown.partitions})
+
+
+def _hidden(cluster: MoveCluster, missing: Set[str]) -> tuple[str, ...]:
+    """Return those of the `missing` topics that Kafka hides from this user. If it hides one of them, deleted topics may
+    also be in the result.
+    """
     try:
         if missing:
             cluster.snapshot(missing)
     except Refused:
-        # Some of the missing topics may have been created after `throttles` was read. Kafka shows these now.
+        # Some of the missing topics may have been created in the meantime. Kafka shows these now.
         shown = {name.topic for name in cluster.snapshot(None).partitions}
         return tuple(sorted(missing - shown))
-    return ()  # Kafka hides no topic: the missing ones were created or deleted after `throttles` was read
+    return ()  # Kafka hides no topic: the missing ones were deleted, or created in the meantime
+
+
+def _known(snapshot: Snapshot, runs: Iterable[Run]) -> set[str]:
+    """Return the topics of running moves and open runs."""
+    of_runs = {topic for run in runs for topic in run.plan.topics}
+    lists = {setting.name for run in runs for setting in run.taken if setting.is_list}
+    return {name.topic for name in snapshot.running} | of_runs | lists
 
 
 def sample(log_dirs: LogDirs, throttles: ClusterThrottles, seconds: float, clock: Clock) -> MeasuredFlow:

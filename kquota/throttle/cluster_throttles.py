@@ -65,6 +65,8 @@ class ClusterThrottles:
     """The release of the brokers, or None if it is unknown."""
     unread_topics: tuple[str, ...] = ()
     """The topics whose lists are unknown, because their configs could not be described."""
+    hidden_topics: tuple[str, ...] = ()
+    """The known topics that Kafka hides from this user, so that their partitions and lists are unknown."""
     fenced: frozenset[BrokerId] | KquotaError = frozenset()
     """The dead brokers that the cluster lists, or the reason why they are unknown."""
     topics: Mapping[str, tuple[TopicPartition, ...]] = field(init=False)

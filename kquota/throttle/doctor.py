@@ -30,9 +30,13 @@ def ended_runs(throttles: ClusterThrottles) -> Iterator[Finding]:
     """Report open runs without running moves: all moves have ended, or some partitions are not submitted. Like `move
     status`, the rule ignores partitions that can never be submitted.
 
-    Runs of `throttle set`, which have no moves, are ignored.
+    Runs of `throttle set`, which have no moves, are ignored. Runs of hidden topics are also ignored, because their
+    state is unknown.
     """
+    hidden = set(throttles.hidden_topics)
     for run in throttles.runs:
+        if not hidden.isdisjoint(run.plan.topics):
+            continue
         if run.purpose is not Purpose.MOVE or any(name in throttles.snapshot.running for name in run.plan.targets):
             continue
         waiting, every = len(not_submitted(run, throttles.snapshot)), counted(len(run.goal.targets), "partition")

@@ -25,7 +25,7 @@ def without_lists(throttles: ClusterThrottles) -> Iterator[Finding]:
 
     If a list is unknown, nothing is reported, because this list may name any broker.
     """
-    if throttles.unread_topics:
+    if throttles.unread_topics or throttles.hidden_topics:
         return
     in_use = _in_use(throttles)
     for broker in throttles.brokers:
@@ -51,7 +51,7 @@ def removable_unread(throttles: ClusterThrottles) -> tuple[BrokerId, ...]:
 
     If a list is unknown, return no brokers.
     """
-    if throttles.unread_topics:
+    if throttles.unread_topics or throttles.hidden_topics:
         return ()
     in_use = _in_use(throttles)
     held = {setting.name for run in throttles.runs for setting in run.held if setting.kind == "broker"}

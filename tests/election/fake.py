@@ -46,6 +46,9 @@ class MemoryElections:
             self._shown = dict(self.held)
         return dict(sorted(self._shown.items()))
 
+    def must_show(self, topics: Collection[str]) -> None:
+        """Do nothing, because this cluster hides no topic."""
+
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float
     ) -> Mapping[TopicPartition, Failure | None]:

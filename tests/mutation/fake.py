@@ -46,6 +46,9 @@ class MemoryTopics:
     def must_have_controller(self) -> None:
         """Do nothing, because this controller always answers."""
 
+    def must_show(self, topics: Collection[str]) -> None:
+        """Do nothing, because this cluster hides no topic."""
+
     def send(self, mutations: Sequence[Mutation], seconds: float) -> BatchResult:
         self.requests.append(len(mutations))
         outcomes: dict[str, Failure | None] = {}

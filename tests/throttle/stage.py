@@ -61,6 +61,7 @@ def throttles(
     alive: Sequence[int] = (1, 2, 3),
     release: tuple[int, ...] | None = (4, 1),
     unread_topics: Sequence[str] = (),
+    hidden_topics: Sequence[str] = (),
     topic_ids: Mapping[str, str] | None = None,
 ) -> ClusterThrottles:
     """Return the throttles of brokers 1, 2 and 3. A partition that gains replicas is moving."""
@@ -79,6 +80,7 @@ def throttles(
         runs=tuple(runs),
         release=release,
         unread_topics=tuple(unread_topics),
+        hidden_topics=tuple(hidden_topics),
     )
 
 

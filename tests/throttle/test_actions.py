@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kquota.errors import Refused
+from kquota.reassign.port import Snapshot
 from kquota.settings.resource import BROKERS, Entry, Resource, Setting
 from kquota.sizes.port import LogDirs
 from kquota.stores.state.doctor_memory import SightingsFile
@@ -42,6 +45,24 @@ def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: P
     known = actions.read(at)
     assert (known.lists, known.unread_topics) == ({LISTED: "0:1"}, ())
     assert not [one for one in doctor.findings(known) if one.rule == "rates-without-lists"]
+
+
+class Hiding(MemoryCluster):
+    """A cluster that hides the topic `u` from this user, but not its running moves."""
+
+    def snapshot(self, topics: Collection[str] | None) -> Snapshot:
+        if topics is not None and "u" in topics:
+            raise Refused("topic u: the broker answered TopicAuthorizationFailed (29)")
+        found = super().snapshot(topics)
+        shown = {name: now for name, now in found.partitions.items() if name.topic != "u"}
+        return replace(found, partitions=shown)
+
+
+def test_a_running_move_shows_that_its_topic_is_hidden(tmp_path: Path) -> None:
+    cluster = Hiding(alive={BrokerId(1), BrokerId(2)})
+    cluster.partitions = {TopicPartition("t", 0): partition(1, 2), TopicPartition("u", 0): partition(1, 2, adding=[2])}
+    configs = FakeConfigs(topics=["t"], brokers=[1, 2], release=(4, 1))
+    assert actions.read(ports(tmp_path, cluster, configs, FakeLogDirs())).hidden_topics == ("u",)
 
 
 def test_doctor_removes_empty_lists_once_they_are_old(tmp_path: Path) -> None:

@@ -286,8 +286,29 @@ def test_no_unknown_rate_is_removed_while_a_list_is_unknown() -> None:
     assert removable_unread(throttles(ON_THREE, alive=[1, 2], unread_topics=["t"])) == ()
 
 
+@pytest.mark.parametrize(("hidden", "rules"), [((), ["rates-without-lists"]), (("secret",), [])])
+def test_a_rate_may_be_in_use_while_a_topic_is_hidden(hidden: tuple[str, ...], rules: list[str]) -> None:
+    """A list of the hidden topic may name replicas of any broker."""
+    found = findings(throttles(AT_REST, limits=on(2, "1000"), hidden_topics=hidden))
+    assert [one.rule for one in found] == rules
+    assert removable_unread(throttles(ON_THREE, alive=[1, 2], hidden_topics=hidden)) == (() if hidden else (3,))
+
+
+def test_a_run_of_a_hidden_topic_has_an_unknown_state() -> None:
+    ended = run({}, {TopicPartition("secret", 0): [1, 2]})
+    assert [one.rule for one in findings(throttles({}, runs=[ended]))] == ["run-ended"]
+    assert findings(throttles({}, runs=[ended], hidden_topics=["secret"])) == ()
+
+
+def test_show_with_a_hidden_topic_is_exit_code_8() -> None:
+    answer = Selection(throttles=throttles({}, hidden_topics=["secret"]), flow=None).answer()
+    assert (answer.code, answer.unread_topics) == (8, ("secret",))
+    assert list(answer.text()) == ["nothing that could be read is throttled"]
+    assert "Kafka hides 1 topic from this user (secret)" in answer.notes[0]
+
+
 def test_topics_that_kafka_hides_are_never_a_clean_result() -> None:
-    hidden = examination(throttles(AT_REST), None, hidden=["a", "b", "c", "d"])
+    hidden = examination(throttles(AT_REST, hidden_topics=["a", "b", "c", "d"]), None)
     assert (hidden.code, hidden.hidden_topics) == (8, ("a", "b", "c", "d"))
     assert hidden.closing_notes == ("no findings; unknown: the lists of 4 hidden topics",)
     assert hidden.notes == (

@@ -123,6 +123,7 @@ def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
     wanted = _wanted(options)
     with world.elections(world.where(_connection(options))) as cluster:
         partitions = cluster.partitions()
+        cluster.must_show({name.topic for name in wanted or () if name not in partitions})
         _must_exist(wanted, partitions)
         needing = leaders.needing(kind, partitions)
         names, warnings = needing if wanted is None else wanted, _warnings(kind, needing, wanted)

@@ -66,6 +66,8 @@ def run(at: world.Where, options: ReassignOptions) -> PlanProposed:
     seed = secrets.randbelow(_SEEDS) if options.seed is None else options.seed
     with move_stores.moves(at, None) as (cluster, _):
         found = cluster.snapshot(None)
+        if missing := set(topics) - {name.topic for name in found.partitions}:
+            cluster.snapshot(missing)  # raises Refused for a topic that Kafka hides from this user
     racks = _racks(found, brokers, rack_aware=not options.disable_rack_aware)
     partitions = _partitions(found, topics, file)
     made = proposal(partitions, racks, seed)

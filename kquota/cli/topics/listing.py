@@ -12,12 +12,15 @@ from kquota.cli.output import Answer, JsonObject, Row, each, hidden, key
 from kquota.cli.topics.command import REPORTS, TopicsOptions
 from kquota.errors import Invalid, Refused
 from kquota.list_text import joined
+from kquota.mutation.port import Topics
 from kquota.mutation.topic import Partition, Topic
 from kquota.settings import port
 from kquota.settings.resource import TOPICS, Entry, Resource
 from kquota.terms import MIN_IN_SYNC
 
 _DEFAULT = "DEFAULT_CONFIG"
+_LITERAL: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""A text that can be the name of a topic."""
 _COMMA: Final = re.compile(r",(?![^{}]*\})")
 """A comma that is not in braces."""
 
@@ -123,13 +126,14 @@ def listed(at: world.Where, options: TopicsOptions, *, describe: bool) -> Answer
     """Return topic names or, with `describe`, topics with their partitions.
 
     Raises Invalid for a name that is not a valid regular expression. Without `--if-exists`, raises Refused for an
-    unknown `--topic-id` and, with `describe`, for a name that matches no topic. Also raises the errors of
-    `world.topics`.
+    unknown `--topic-id` and, with `describe`, for a name that matches no topic. Also raises Refused for a topic that
+    Kafka hides from this user, and the errors of `world.topics`.
     """
     with world.topics(at) as cluster:
         every = cluster.topics.topics(None, detailed=describe)
         shown = [topic for topic in every if not (options.exclude_internal and topic.internal)]
         found = matching(shown, options.topic)
+        must_not_be_hidden(cluster.topics, options.topic, every)
         must_match(options.topic, found, options.if_exists or not describe)
         found = _of_id(found, options)
         if not describe:
@@ -166,6 +170,14 @@ def _pattern(name: str) -> re.Pattern[str]:
         raise Invalid(
             f"--topic {name!r}: not a valid regular expression: {error}. Correct it (.* matches any text)"
         ) from error
+
+
+def must_not_be_hidden(topics: Topics, names: Sequence[str] | None, every: Iterable[Topic]) -> None:
+    """Raise Refused for a name that is not in `every`, but that Kafka hides from this user. A regular expression with
+    other characters than those of a topic name is not checked.
+    """
+    shown = {topic.name for topic in every}
+    topics.must_show([name for name in names or () if _LITERAL.fullmatch(name) and name not in shown])
 
 
 def must_match(names: Sequence[str] | None, found: Collection[Topic], if_exists: bool) -> None:

@@ -11,7 +11,7 @@ from kquota.cli.list_options import Line, topics_in
 from kquota.cli.output import Answer
 from kquota.cli.progress import waiting
 from kquota.cli.topics.command import ACTIONS, ALTER, CREATE, DESCRIBE, READS, REPORTS, WRITES, TopicsOptions
-from kquota.cli.topics.listing import listed, matching, must_match
+from kquota.cli.topics.listing import listed, matching, must_match, must_not_be_hidden
 from kquota.cli.topics.results import ChangedTopics, changed, complaints, exit_code, interrupted, planned
 from kquota.errors import Invalid, Refused
 from kquota.library import Cluster
@@ -194,6 +194,7 @@ def _existing(
     """Return the changes to send, and the names of the topics that need no change."""
     every = topics.topics(None)
     found = matching(every, options.topic) if options.topic else []
+    must_not_be_hidden(topics, [*(options.topic or ()), *filed], every)
     must_match(options.topic, found, options.if_exists)
     known = {topic.name: topic for topic in every}
     if (missing := [name for name in filed if name not in known]) and not options.if_exists:

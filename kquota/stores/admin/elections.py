@@ -13,6 +13,7 @@ from kquota.errors import Refused, Unreachable
 from kquota.mutation.port import Failure
 from kquota.mutation.topic import Partition
 from kquota.stores.admin.connection import ALTER, Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.permissions import must_show
 from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.topics import failure, partition_state
 from kquota.stores.admin.wire_format import numbers_by_topic
@@ -37,6 +38,9 @@ class WireElections:
             for state in topic.partitions
         }
         return {name: partition_state(state, running.get(name)) for name, state in sorted(found.items())}
+
+    def must_show(self, topics: Collection[str]) -> None:
+        must_show(self._wire, topics)
 
     def elect(
         self, kind: ElectionType, partitions: Collection[TopicPartition], seconds: float

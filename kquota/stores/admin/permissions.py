@@ -9,7 +9,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import Refused
 from kquota.list_text import few, listed
-from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, DESCRIBE, Wire
+from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, DESCRIBE, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.requests import TOPIC_DENIED
 
 _CODES: Final[Mapping[str, int]] = {ALTER: 7, ALTER_CONFIGS: 11}
@@ -48,6 +48,19 @@ def must_permit(wire: Wire, cluster: Collection[str], topics: Mapping[str, str])
         needed.append(f"{listed(of_cluster)} on the cluster")
     if needed:
         raise Refused(f"this user needs {'; '.join(needed)}. Nothing was written")
+
+
+def must_show(wire: Wire, topics: Collection[str]) -> None:
+    """Raise Refused for a topic that Kafka hides from this user. For a topic that does not exist, raise nothing.
+
+    Kafka gives a user without Describe on a topic the same answer, whether the topic exists or not.
+    """
+    if not topics:
+        return
+    for topic in wire.metadata(sorted(topics)).topics:
+        if topic.error_code == TOPIC_DENIED:
+            words = f"{kafka_error(TOPIC_DENIED, None)}{advice_on_rights(TOPIC_DENIED, DESCRIBE)}"
+            raise Refused(f"topic {topic.name}: the broker answered {words}")
 
 
 def _missing_on(topic: Any, operation: str) -> Iterator[str]:

@@ -103,6 +103,10 @@ class WireSettings(WireConfigs):
     def minimum_in_sync(self, topics: Collection[str]) -> dict[str, int]:
         asked = {Resource(kind=TOPICS, name=topic): [MIN_IN_SYNC] for topic in topics}
         answer = self._wire.read(describe_request(asked, synonyms=False))
+        for result in answer.results:
+            if result.error_code in FORBIDDEN:
+                words = kafka_error(result.error_code, result.error_message) + advice_on_rights(result.error_code)
+                raise Refused(f"topic {result.resource_name} {MIN_IN_SYNC}: the broker answered {words}")
         return {
             result.resource_name: int(config.value)
             for result in answer.results

@@ -21,6 +21,7 @@ from kquota.mutation.topic import Creation, Deletion, Growth, Mutation, Partitio
 from kquota.reassign.moves import PartitionReplicas
 from kquota.stores.admin.connection import Wire, kafka_error
 from kquota.stores.admin.controllers import must_be_active
+from kquota.stores.admin.permissions import must_show
 from kquota.stores.admin.running import ask_controller, moving
 from kquota.stores.admin.wire_format import printed_id
 from kquota.terms import BrokerId, TopicPartition
@@ -86,6 +87,9 @@ class WireTopics:
         for topic in described:
             parts.setdefault(topic.name, []).append(topic)
         return tuple(_topic(parts[name], moving) for name in sorted(parts))
+
+    def must_show(self, topics: Collection[str]) -> None:
+        must_show(self._wire, topics)
 
     def _moving(self) -> Mapping[TopicPartition, PartitionReplicas]:
         try:

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.unit
 
 SHA_256, SHA_512 = MECHANISMS
 _DENIED = 31
-DENIED = f"{SHA_512} of user 'a': the broker answered ClusterAuthorizationFailed ({_DENIED}). This user needs Alter on the cluster"
+DENIED = (
+    f"{SHA_512} of user 'a': the broker answered ClusterAuthorizationFailed ({_DENIED}). "
+    "This user needs Alter on the cluster"
+)
 CASES: dict[str, tuple[ScramChange, type[KquotaError], str]] = {
     "after a credential that was written": (
         ScramChange(user="a", add=(scram_keys(SHA_256, 4096, "secret"),), delete=(SHA_512,)),

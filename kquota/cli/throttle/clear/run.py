@@ -162,9 +162,11 @@ def _clear_all(at: world.Where, options: ClearOptions, *, asks: bool) -> Cleared
     cleared = () if options.dry_run else cleared_of(throttles.unread, dead)
     shown = throttles.unread if options.dry_run else cleared
     unlisted = throttles.why_unlisted is not None
-    unknown = unlisted or throttles.unread_topics or hidden != () or len(cleared) < len(throttles.unread)
+    hidden_topics = tuple(sorted({*throttles.hidden_topics, *(hidden or ())}))
+    unread_lists = throttles.unread_topics or hidden is None or hidden_topics
+    unknown = unlisted or unread_lists or len(cleared) < len(throttles.unread)
     nothing = () if wanted or throttles.unread or unknown else ("there is nothing to remove",)
-    notes = [*unread(throttles, cleared), *hidden_lists(hidden or ()), *dead.notes, *nothing]
+    notes = [*unread(throttles, cleared), *hidden_lists(hidden_topics), *dead.notes, *nothing]
     restoration = replace(restoration, pending={**restoration.pending, **dead.pending})
     return _cleared(restoration, notes, options, shown, code=NOT_YET if restoration.pending or unknown else DONE)
 

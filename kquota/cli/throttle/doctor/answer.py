@@ -123,16 +123,15 @@ class Examination(Answer):
             yield [one.rule, one.where, one.what, one.effect, DO[one.remedy](one), "yes" if one.fixable else "no"]
 
 
-def _summary(
-    found: Sequence[Finding], throttles: ClusterThrottles, unread: Sequence[BrokerId], hidden: Sequence[str]
-) -> str:
+def _summary(found: Sequence[Finding], throttles: ClusterThrottles, unread: Sequence[BrokerId]) -> str:
     counts = Counter(one.rule for one in found)
     by_rule = ", ".join(f"{rule} {count:,}" for rule, count in counts.items())
     known = f"{counted(len(found), 'finding')}: {by_rule}" if found else "no findings"
     unknown = [f"the rates of {named_brokers(unread)}"] if unread else []
     unknown += ["the rates of dead brokers without replicas"] if throttles.why_unlisted is not None else []
     unknown += [f"the lists of {counted(len(throttles.unread_topics), 'topic')}"] if throttles.unread_topics else []
-    unknown += [f"the lists of {counted(len(hidden), 'hidden topic')}"] if hidden else []
+    hidden = len(throttles.hidden_topics)
+    unknown += [f"the lists of {counted(hidden, 'hidden topic')}"] if hidden else []
     return f"{known}; unknown: {', '.join(unknown)}" if unknown else known
 
 
@@ -144,7 +143,6 @@ def examination(
     fixed: Sequence[Change] = (),
     undone: Mapping[Setting, KquotaError] | None = None,
     cleared: Sequence[BrokerId] = (),
-    hidden: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Examination:
     """Return the answer with the findings about `throttles`. `sightings` has the time when doctor first saw each
@@ -158,19 +156,20 @@ def examination(
     first = {} if sightings is None else sightings.first
     unread = tuple(broker for broker in throttles.unread if broker not in cleared)
     unlisted = throttles.why_unlisted is not None
+    unlisted_topics = throttles.unread_topics or throttles.hidden_topics
     return Examination(
         found=found,
         findings=[_finding(one, first) for one in found],
         planned=tuple(planned),
         fixed=tuple(fixed),
         pending=undone or {},
-        notes=(*notes, *hidden_lists(hidden)),
+        notes=(*notes, *hidden_lists(throttles.hidden_topics)),
         unread_brokers=None if unlisted else unread,
         cleared_brokers=tuple(cleared),
         unread_topics=throttles.unread_topics,
-        hidden_topics=tuple(hidden),
-        closing_notes=(_summary(found, throttles, unread, hidden),),
-        code=NOT_YET if found or undone or unread or unlisted or throttles.unread_topics or hidden else DONE,
+        hidden_topics=throttles.hidden_topics,
+        closing_notes=(_summary(found, throttles, unread),),
+        code=NOT_YET if found or undone or unread or unlisted or unlisted_topics else DONE,
     )
 
 

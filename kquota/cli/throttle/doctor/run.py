@@ -54,8 +54,7 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
     show what `--fix` would do.
     """
     with move_stores.throttling(at, options.state_dir) as ports:
-        throttles = actions.read(ports)
-        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, throttles)
+        throttles = actions.read_all(ports)
         try:
             left: Leftovers | None = actions.leftovers(ports, throttles, older_than or 0.0)
         except Refused as error:
@@ -69,22 +68,21 @@ def _look(at: world.Where, options: DoctorOptions, older_than: float | None) -> 
         planned = left.changes
         notes += _proposal(planned, _dead(throttles, planned, older_than))
     sightings = None if left is None else left.sightings
-    return examination(throttles, sightings, planned=planned, hidden=hidden, notes=notes)
+    return examination(throttles, sightings, planned=planned, notes=notes)
 
 
 def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bool) -> Examination:
     hold = move_stores.LockRequest(doing="throttle doctor --fix", cautious=True)
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
         _must_know_all_runs(ports)
-        throttles = actions.read(ports)
+        throttles = actions.read_all(ports)
         left = actions.leftovers(ports, throttles, older_than)
         candidates = _dead(throttles, left.changes, older_than)
         if asks and (left.changes or candidates):
             _ask(left.changes, candidates, ports, older_than)
         removal = actions.remove(ports, left.changes)
-        throttles = actions.read(ports)
+        throttles = actions.read_all(ports)
         dead = clear_dead(ports.cluster, candidates, REPLICATION_RATES)
-        hidden = actions.hidden_topics(ports.cluster, ports.log_dirs, throttles)
         sightings = actions.leftovers(ports, throttles, older_than).sightings
     cleared = cleared_of(candidates, dead)
     undone = {**removal.pending, **dead.pending}
@@ -99,9 +97,7 @@ def _fix(at: world.Where, options: DoctorOptions, older_than: float, *, asks: bo
     ]
     if left.young:
         notes.append(f"some leftovers stay, because doctor first saw them less than {human_duration(older_than)} ago")
-    return examination(
-        throttles, sightings, fixed=removal.restored, undone=undone, cleared=cleared, hidden=hidden, notes=notes
-    )
+    return examination(throttles, sightings, fixed=removal.restored, undone=undone, cleared=cleared, notes=notes)
 
 
 def _dead(throttles: ClusterThrottles, changes: Sequence[Change], older_than: float) -> tuple[BrokerId, ...]:
@@ -128,7 +124,7 @@ def _ask(changes: Sequence[Change], dead: Sequence[BrokerId], ports: Ports, olde
     for line in _proposal(changes, dead):
         say(line)
     confirmation.must_agree("remove these throttles?")
-    now = actions.leftovers(ports, actions.read(ports), older_than).changes
+    now = actions.leftovers(ports, actions.read_all(ports), older_than).changes
     confirmation.must_still_be(tuple(changes), now, "the throttles")
 
 

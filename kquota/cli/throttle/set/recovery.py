@@ -12,7 +12,7 @@ from kquota.cli.contract import say, without_retry
 from kquota.cli.keeping_up import PacedCopies, must_keep_up
 from kquota.cli.suggestion import suggested
 from kquota.cli.throttle.changes import remaining
-from kquota.cli.throttle.checks import must_be_known
+from kquota.cli.throttle.checks import must_be_known, must_show_all
 from kquota.cli.throttle.set.answer import Recovering, ThrottleSet, recovering, throttle_set
 from kquota.cli.throttle.set.command import SetOptions
 from kquota.errors import Busy, Unreachable
@@ -23,7 +23,7 @@ from kquota.reassign.port import Snapshot
 from kquota.reassign.run import Run
 from kquota.reassign.throttle_writes import Restoration
 from kquota.terms import BrokerId
-from kquota.throttle import set_and_clear
+from kquota.throttle import actions, set_and_clear
 from kquota.throttle import wanted as throttle_wanted
 from kquota.throttle.port import Ports
 from kquota.throttle.set_and_clear import BrokerRecovery, HeldThrottle
@@ -69,7 +69,7 @@ def would_recover(at: world.Where, options: SetOptions, broker: BrokerId, rate: 
     Raises Refused as `recover` does, and the errors of `set_and_clear.would_recover`.
     """
     with move_stores.throttling(at, options.state_dir) as ports:
-        _check(ports, options, broker, rate)
+        _check(ports, options, broker, rate, first=True)
         seen = set_and_clear.would_recover(ports, broker, rate)
     held = HeldThrottle(run=seen.run, changes=(*seen.restoration.restored, *seen.changes), dead=seen.unlimited)
     notes = list(remaining(seen.restoration, again="Run the command without --dry-run"))
@@ -89,7 +89,7 @@ def _look(
     """
     hold = move_stores.LockRequest(doing=f"throttle set --recovering {broker}")
     with move_stores.throttling(at, options.state_dir, hold) as ports:
-        _check(ports, options, broker, rate)
+        _check(ports, options, broker, rate, first=going is None)
         seen = set_and_clear.recover(ports, broker, rate, going, reason=options.reason)
     if going is not None and seen.run is not None and seen.run.rate != going.rate:
         say(f"broker {broker}: kquota keeps the rate of {human_rate(seen.run.rate or 0)} that another kquota set")
@@ -101,10 +101,13 @@ def _look(
     return seen
 
 
-def _check(ports: Ports, options: SetOptions, broker: BrokerId, rate: ByteRate) -> None:
+def _check(ports: Ports, options: SetOptions, broker: BrokerId, rate: ByteRate, *, first: bool) -> None:
+    """Check before the writes of one check of the broker. Only the `first` one reads the logs of all brokers."""
     snapshot = ports.cluster.snapshot(None)
     known = snapshot.alive | {b for now in snapshot.partitions.values() for b in now.replicas}
     must_be_known([broker], known, "--recovering")
+    if first:
+        must_show_all(actions.hidden_from_user(ports.cluster, ports.log_dirs, snapshot))
     if not options.force:
         _must_catch_up(ports, snapshot, broker, rate)
 

@@ -119,10 +119,12 @@ def _check(asked: _Selected, options: SetOptions) -> None:
 def _set(at: world.Where, options: SetOptions, asked: _Selected, seconds: float) -> ThrottleSet:
     hold = None if options.dry_run else move_stores.LockRequest(doing="throttle set")
     with move_stores.throttling(at, options.state_dir, holding=hold) as ports:
-        throttles = actions.read(ports)
+        throttles = actions.read_all(ports) if asked.all_topics else actions.read(ports)
+        if asked.all_topics:
+            checks.must_show_all(throttles.hidden_topics)
         topics = tuple(throttles.topics) if asked.all_topics else asked.topics
         wanted = throttle_wanted.whole_topics(
-            topics, _brokers(throttles, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
+            topics, _brokers(ports, throttles, asked, topics), asked.rate, asked.sides or throttle_wanted.BOTH
         )
         what = ports, throttle_wanted.title(wanted), wanted, asked.rate, options.reason
         held = set_and_clear.prepare(*what)
@@ -167,11 +169,13 @@ def _remarks(asked: _Selected, topics: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _brokers(throttles: ClusterThrottles, asked: _Selected, topics: Sequence[str]) -> tuple[BrokerId, ...]:
+def _brokers(
+    ports: Ports, throttles: ClusterThrottles, asked: _Selected, topics: Sequence[str]
+) -> tuple[BrokerId, ...]:
     """Return the brokers that get the rate. Without `--broker`, brokers that did not answer are left out with a
     warning.
     """
-    checks.must_exist(throttles, topics, asked.brokers)
+    checks.must_exist(ports.cluster, throttles, topics, asked.brokers)
     if asked.rate is None:
         return ()
     if silent := [broker for broker in asked.brokers if broker in throttles.unread]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kquota.cli import move_stores, world
@@ -42,7 +42,11 @@ def run(options: ShowOptions) -> ThrottlesShown:
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
         throttles = actions.read(ports)
-        checks.must_exist(throttles, topics, brokers, writes=False)
+        if not throttles.lists and any(throttles.limits.values()):
+            # The rates throttle nothing only if no hidden topic has a list.
+            hidden = actions.hidden_from_user(ports.cluster, ports.log_dirs, throttles.snapshot)
+            throttles = replace(throttles, hidden_topics=hidden)
+        checks.must_exist(ports.cluster, throttles, topics, brokers, writes=False)
         flow = throughput.flowing(ports, throttles, seconds)
     return Selection(throttles=throttles, flow=flow, topics=topics, brokers=brokers).answer()
 
@@ -68,14 +72,18 @@ class Selection:
             measured_seconds=None if self.flow is None else self.flow.seconds,
             brokers=brokers,
             unread_brokers=self.throttles.unread if self.throttles.why_unlisted is None else None,
-            unread_topics=self.throttles.unread_topics,
+            unread_topics=tuple(sorted({*self.throttles.unread_topics, *self.throttles.hidden_topics})),
             lists=lists,
             partitions=tuple(self._partition(name) for name in sorted({name for name, _ in self._replicas})),
             runs=tuple(one for one in sorted(self.throttles.runs, key=lambda run: run.id) if one.id in named),
             filtered=bool(self.topics or self.brokers),
             rates_unknown=self._rates_unknown,
             lists_unknown=self._lists_unknown,
-            notes=(*throughput.unread(self.throttles), *throughput.starving(self.throttles, self.flow)),
+            notes=(
+                *throughput.unread(self.throttles),
+                *throughput.hidden_lists(self.throttles.hidden_topics),
+                *throughput.starving(self.throttles, self.flow),
+            ),
             code=NOT_YET if self._rates_unknown or self._lists_unknown else DONE,
         )
 
@@ -86,7 +94,8 @@ class Selection:
 
     @property
     def _lists_unknown(self) -> bool:
-        return any(not self.topics or topic in self.topics for topic in self.throttles.unread_topics)
+        unknown = (*self.throttles.unread_topics, *self.throttles.hidden_topics)
+        return any(not self.topics or topic in self.topics for topic in unknown)
 
     @cached_property
     def _lists(self) -> list[Setting]:
