@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AclOperation, AdminClient
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from kquota.sandbox import cluster as sandbox
 from kquota.sandbox.cluster import Sandbox
@@ -341,10 +341,10 @@ LACKING: Final = [
     for name, task in TASKS.items()
     for number, right in enumerate(task.needs.rights(MOVED))
     if task.proves is None or (right.operation in task.proves and right.kind == TOPIC)
-    if (right.kind, right.operation) != (TOPIC, DESCRIBE) or name not in ("show throttles", "follow a move")
+    if (right.kind, right.operation, name) != (TOPIC, DESCRIBE, "follow a move")
     if (right.kind, right.operation, name) != (CLUSTER, READ_CONFIGS, "estimate a move")
 ]
-"""Each permission of each task. Two commands show only the topics that they may see, as docs/login.md says. An estimate
+"""Each permission of each task. `move watch` shows only the topics that it may see, as docs/login.md says. An estimate
 without the configs of brokers warns that it assumes Kafka's defaults.
 """
 
@@ -377,3 +377,188 @@ def test_an_estimate_warns_of_what_it_may_not_see(stage: Stage, admin: AdminClie
     ), ran.err
     assert f"kquota: warning: Kafka hides 1 topic from this user ({stage.topic}-hidden), so" in ran.err
     assert ran.code == 0
+
+
+# Two topics, and permissions that are missing only on the second one or on the cluster. SECOND is replaced by its name.
+
+
+@pytest.fixture
+def second(stage: Stage) -> str:
+    """The name of a second topic, which the plan of the stage also moves to broker 2."""
+    name = f"{stage.topic}-second"
+    targets = [{"topic": topic, "partition": 0, "replicas": [2]} for topic in (stage.topic, name)]
+    stage.files["PLAN"].write_text(json.dumps({"version": 1, "partitions": targets}))
+    stage.files["LISTED"].write_text(
+        json.dumps({"version": 1, "topics": [{"topic": topic} for topic in (stage.topic, name)]})
+    )
+    return name
+
+
+def both(stage: Stage, second: str, size: int = SMALL) -> None:
+    for topic in (stage.topic, second):
+        stage.hand.topic({0: (1,)}, size=size, name=topic)
+
+
+def in_place(stage: Stage, second: str) -> tuple[object, ...]:
+    """Return everything on the cluster that a move or a throttle changes."""
+    replicas = [stage.hand.replicas(TopicPartition(topic, 0)) for topic in (stage.topic, second)]
+    return stage.hand.rates(), stage.hand.lists(stage.topic), stage.hand.lists(second), replicas
+
+
+def all_but(stage: Stage, second: str, *missing: Right) -> list[Right]:
+    """Return the permissions for moves and throttles of both topics, without the missing ones."""
+    every = [*(Right(CLUSTER, one) for one in (DESCRIBE, ALTER, READ_CONFIGS, WRITE_CONFIGS))]
+    every += [Right(TOPIC, one, topic) for topic in (stage.topic, second) for one in (DESCRIBE, READ_CONFIGS)]
+    every += [Right(TOPIC, WRITE_CONFIGS, topic) for topic in (stage.topic, second)]
+    return [KNOWN, *(right for right in every if right not in missing)]
+
+
+def recorded(stage: Stage) -> tuple[object, ...]:
+    """Return the fields of the only open run that each change of the run changes."""
+    (run,) = json.loads(stage.admin("move", "status", "--output", "json").out)["runs"]
+    return run["run"], run["throttle"], run["revision"], run["written_at"]
+
+
+SET_BOTH: Final = (*SET, "--topic", "SECOND")
+THROTTLED_EXECUTE: Final = (*EXECUTE, "--throttle", FAST)
+BEFORE_WRITES: Final = {
+    "execute": THROTTLED_EXECUTE,
+    "a dry run": (*THROTTLED_EXECUTE, "--dry-run"),
+    "run": ("move", "run", "PLAN", "--throttle", FAST),
+    "set": SET_BOTH,
+}
+DENIED: Final = {
+    "the second topic": (TOPIC, WRITE_CONFIGS, "AlterConfigs on topic {second}"),
+    "the brokers": (CLUSTER, WRITE_CONFIGS, "AlterConfigs on the cluster"),
+    "the moves": (CLUSTER, ALTER, "Alter on the cluster"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "lacking"),
+    [(name, lacking) for name in BEFORE_WRITES for lacking in DENIED if (name, lacking) != ("set", "the moves")],
+)
+def test_a_missing_permission_is_named_before_the_first_write(
+    stage: Stage, admin: AdminClient, second: str, name: str, lacking: str
+) -> None:
+    """Each permission is taken away alone. A throttle needs no permission for moves."""
+    kind, operation, needed = DENIED[lacking]
+    both(stage, second)
+    before = in_place(stage, second)
+    missing = Right(kind, operation, second) if kind == TOPIC else Right(kind, operation)
+    with granted(admin, all_but(stage, second, missing)):
+        ran = stage.carol(*(second if word == "SECOND" else word for word in BEFORE_WRITES[name]))
+    words = f"kquota: error: this user needs {needed.format(second=second)}. Nothing was written"
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, words)
+    assert in_place(stage, second) == before
+    assert stage.admin("move", "status").code == 0
+
+
+def test_all_missing_permissions_are_in_one_line(stage: Stage, admin: AdminClient, second: str) -> None:
+    both(stage, second)
+    read_only = [Right(CLUSTER, READ_CONFIGS), Right(CLUSTER, DESCRIBE)]
+    read_only += [Right(TOPIC, one, topic) for topic in (stage.topic, second) for one in (DESCRIBE, READ_CONFIGS)]
+    with granted(admin, [KNOWN, *read_only]):
+        ran = stage.carol(*THROTTLED_EXECUTE)
+    assert ran.err.splitlines()[-1] == (
+        f"kquota: error: this user needs AlterConfigs on topics {stage.topic},{second}; "
+        "Alter and AlterConfigs on the cluster. Nothing was written"
+    )
+
+
+@pytest.mark.parametrize(("kind", "operation", "needed"), DENIED.values(), ids=DENIED)
+def test_a_running_move_continues_as_recorded_if_a_permission_to_stop_it_is_missing(
+    stage: Stage, admin: AdminClient, second: str, kind: ResourceType, operation: AclOperation, needed: str
+) -> None:
+    """Neither the cluster nor the record of the run changes. A user with the permission then aborts the run."""
+    both(stage, second, LASTING)
+    stage.must(*EXECUTE, "--throttle", SLOW)
+    before, run = in_place(stage, second), recorded(stage)
+    missing = Right(kind, operation, second) if kind == TOPIC else Right(kind, operation)
+    commands = [CANCEL, ("move", "abort", "--yes"), ("move", "abort", "--dry-run")]
+    commands += [("move", "adjust", "2MB/s")] if (kind, operation) == (CLUSTER, WRITE_CONFIGS) else []
+    with granted(admin, all_but(stage, second, missing)):
+        for command in commands:
+            ran = stage.carol(*command)
+            words = f"kquota: error: this user needs {needed.format(second=second)}. Nothing was written"
+            assert (ran.code, ran.err.splitlines()[-1]) == (1, words), command
+    assert in_place(stage, second) == before
+    assert recorded(stage) == run
+    until(lambda: restored(stage), "an admin restores everything")
+
+
+NAMED: Final = {
+    "execute": THROTTLED_EXECUTE,
+    "verify": VERIFY,
+    "propose": TASKS["propose a plan"].command,
+    "show": ("throttle", "show", "--topic", "SECOND", "--sample", "0"),
+    "set": SET_BOTH,
+    "describe": ("topics", "--describe", "--topic", "SECOND"),
+    "describe if it exists": ("topics", "--describe", "--topic", "SECOND", "--if-exists"),
+    "delete if it exists": ("topics", "--delete", "--topic", "SECOND", "--if-exists"),
+    "grow if it exists": ("topics", "--alter", "--topic", "SECOND", "--partitions", "2", "--if-exists"),
+    "elect": ("leader-election", "--election-type", "preferred", "--topic", "SECOND", "--partition", "0"),
+}
+"""Commands that name a hidden topic."""
+
+
+def test_a_hidden_topic_is_never_a_deleted_one(stage: Stage, admin: AdminClient, second: str) -> None:
+    both(stage, second)
+    rights = [right for right in all_but(stage, second) if right.topic != second]
+    with granted(admin, rights):
+        for command in NAMED.values():
+            ran = stage.carol(*(second if word == "SECOND" else word for word in command))
+            words = f"topic {second}: the broker answered TopicAuthorizationFailed (29). This user needs Describe on"
+            assert (ran.code, words in ran.err.splitlines()[-1]) == (1, True), (command, ran)
+        for target in (("--all-topics",), ("--recovering", "2", "--once")):
+            ran = stage.carol("throttle", "set", *target, "--throttle", "5MB/s")
+            assert (ran.code, "This user needs Describe on every topic. Nothing was written" in ran.err) == (1, True)
+    assert second in stage.hand.admin.list_topics(timeout=30).topics
+
+
+def test_the_throttle_of_a_hidden_topic_is_kept_and_unknown(stage: Stage, admin: AdminClient, second: str) -> None:
+    """Without its list, the rate looks like a leftover. Nobody has recorded the throttle."""
+    both(stage, second)
+    listed, rate = Setting.of_topic(second, LEADER_REPLICAS), Setting.of_broker(BrokerId(1), LEADER_RATE)
+    stage.hand.write(listed, "0:1")
+    stage.hand.write(rate, "1000000")
+    rights = [right for right in all_but(stage, second) if right.topic != second]
+    with granted(admin, rights):
+        for command in (("doctor",), ("doctor", "--fix", "--yes"), ("show", "--sample", "0")):
+            ran = stage.carol("throttle", *command)
+            assert (ran.code, f"Kafka hides 1 topic from this user ({second})" in ran.err) == (8, True), ran
+            assert "throttle nothing" not in ran.out
+    assert (stage.hand.value(listed), stage.hand.value(rate)) == ("0:1", "1000000")
+    until(lambda: restored(stage), "an admin restores everything")
+
+
+def test_a_run_with_a_hidden_topic_stays_open(stage: Stage, admin: AdminClient, second: str) -> None:
+    """Its moves have ended. Nothing of it is restored, because nobody knows the values of the hidden topic."""
+    both(stage, second)
+    stage.must(*THROTTLED_EXECUTE)
+    stage.hand.arrived({TopicPartition(topic, 0): [2] for topic in (stage.topic, second)})
+    before = in_place(stage, second)
+    rights = [right for right in all_but(stage, second) if right.topic != second]
+    with granted(admin, rights):
+        for command in (VERIFY, (*VERIFY[:2], "--all-runs"), ("move", "resume"), ("move", "status")):
+            ran = stage.carol(*command)
+            assert (ran.code, f"topic {second}: the broker answered" in ran.err) == (1, True), ran
+        for command in (("throttle", "show", "--sample", "0"), ("throttle", "doctor", "--fix", "--yes")):
+            ran = stage.carol(*command)
+            assert (ran.code, f"Kafka hides 1 topic from this user ({second})" in ran.err) == (8, True), ran
+    assert in_place(stage, second) == before
+    assert stage.admin(*VERIFY).code == 0
+    assert in_place(stage, second)[:3] == ({}, {}, {})
+
+
+def test_an_end_restores_what_it_may_and_names_the_rest(stage: Stage, admin: AdminClient, second: str) -> None:
+    both(stage, second)
+    stage.must(*THROTTLED_EXECUTE)
+    stage.hand.arrived({TopicPartition(topic, 0): [2] for topic in (stage.topic, second)})
+    with granted(admin, all_but(stage, second, Right(TOPIC, WRITE_CONFIGS, second))):
+        ran = stage.carol(*VERIFY)
+    assert (ran.code, "This user needs AlterConfigs on the topic" in ran.err) == (8, True), ran
+    rates, first, other, _ = in_place(stage, second)
+    assert (rates, first, other == {}) == ({}, {}, False)
+    assert stage.admin(*VERIFY).code == 0
+    assert in_place(stage, second)[:3] == ({}, {}, {})
