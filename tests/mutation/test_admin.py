@@ -67,6 +67,8 @@ def test_default_partition_counts_are_taken_from_the_answer() -> None:
     cluster = Connected(MemoryTopics())
     assert [one.mutations for one in with_partitions(cluster, [*creations, Creation(topic="d")])] == [12, 2, 2, 12]
     assert cluster.asked == 1
+    assert with_partitions(cluster, creations[1:]) == creations[1:]
+    assert cluster.asked == 1, "the default is read only if a creation needs it"
 
 
 def test_validation_that_uses_no_quota_does_not_wait() -> None:

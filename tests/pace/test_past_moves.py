@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.measure import ByteRate
-from kquota.pace.past_moves import ENOUGH, MOST_KEPT, MOST_USED, ExpectedMove, PastMove, PastMoves, learned
+from kquota.pace.past_moves import ENOUGH, MOST_KEPT, MOST_USED, ExpectedMove, PastMove, PastMoves, _quantile, learned
 
 BEGAN = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
@@ -89,6 +89,15 @@ def test_the_bounds_of_the_actual_time_are_looks(looks: list[float]) -> None:
 def test_fewer_than_five_moves_are_not_enough() -> None:
     assert learned([past(100)] * (ENOUGH - 1)) is None
     assert learned([past(100)] * ENOUGH) is not None
+
+
+# The 95th percentile of Student's t distribution, by degrees of freedom.
+PERCENTILES = {4: 2.132, 5: 2.015, 9: 1.833, 14: 1.761, 29: 1.699}
+
+
+@pytest.mark.parametrize(("freedom", "percentile"), PERCENTILES.items())
+def test_the_percentile_is_accurate_to_two_hundredths(freedom: int, percentile: float) -> None:
+    assert _quantile(freedom) == pytest.approx(percentile, abs=0.02)
 
 
 factors = st.lists(st.floats(0.2, 5), min_size=ENOUGH, max_size=30)

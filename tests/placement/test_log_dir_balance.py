@@ -13,6 +13,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
+from kquota.placement.balance import BalanceBand
+from kquota.placement.cheapest import Movable, cheapest
 from kquota.placement.log_dir_balance import LogDirGoal, LogDirsPlanned, balanced
 from kquota.reassign.moves import PartitionReplicas
 from kquota.sizes.replica import LogDir, Replica
@@ -335,3 +337,14 @@ def test_the_order_of_the_input_does_not_matter(dirs: list[LogDir], shuffled: Ra
     mixed = [replace(d, replicas=tuple(shuffled.sample(d.replicas, len(d.replicas)))) for d in dirs]
     shuffled.shuffle(mixed)
     assert planned(mixed).moves == planned(dirs).moves
+
+
+def test_each_move_of_the_search_uses_room_of_its_destination() -> None:
+    """Place 2 has room for one of the two replicas that must leave place 1."""
+    places = [BrokerId(number) for number in (1, 2, 3)]
+    replicas = [Movable(number=number, size=40, place=places[0]) for number in range(4)]
+    loads = dict(zip(places, (160, 0, 0), strict=True))
+    room: dict[BrokerId, int | None] = dict(zip(places, (0, 50, 50), strict=True))
+    found = cheapest(replicas, loads, room, BalanceBand(low=0, high=80, mean=53), 100)
+    assert found is not None
+    assert sorted(found.values()) == places[1:]

@@ -236,6 +236,10 @@ REFUSED = {
     ),
     "a user's limit for an IP": ("version: 1\nips: {a: {producer_byte_rate: 5}}", "2:11: ip 'a': unknown key"),
     "clients of a client": ("version: 1\nclients: {a: {clients: {}}}", "2:15: client 'a': unknown key 'clients'"),
+    "the default client of a client": (
+        "version: 1\nusers: {a: {clients: {b: {default-client: {}}}}}",
+        "2:27: user 'a' client 'b': unknown key 'default-client'",
+    ),
     "a name twice": ("version: 1\nusers:\n  a: {}\n  'a': {}", "4:3: users: 'a' is listed twice, first on line 3"),
     "a user's client twice": (
         "version: 1\nusers:\n  a:\n    clients:\n      b: {}\n      c: {}\n      b: {}",

@@ -73,6 +73,11 @@ def test_an_unknown_value_is_null() -> None:
         assert answer.cluster == (answer.limit if key == CONTROLLER_MUTATION_RATE else None)
 
 
+def test_an_ip_without_a_limit_shares_no_bucket() -> None:
+    (answer,) = explain({}, THREE, client=None, ip="10.0.0.1").answers
+    assert (answer.limit, answer.per, answer.shared) == (None, None, None)
+
+
 def test_a_static_default_binds_if_no_level_does() -> None:
     """Kafka before 3.0. The bucket belongs to the client-id, and a client without one has no bucket."""
     bob = answers(THREE, Client(user="bob", client_id="c"))[PRODUCER_BYTE_RATE]

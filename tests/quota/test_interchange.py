@@ -318,6 +318,8 @@ def test_a_list_of_kubectl() -> None:
     listed = [one for one in yaml.safe_load_all(KAFKA_USERS) if one]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": listed, "metadata": {"resourceVersion": ""}})
     assert strimzi.read(text, "f") == strimzi.read(KAFKA_USERS, "f")
+    nested = {"apiVersion": "v1", "kind": "List", "items": [json.loads(text)]}
+    assert strimzi.read(json.dumps(nested), "f").limits == strimzi.read(KAFKA_USERS, "f").limits
 
 
 RPK = """\

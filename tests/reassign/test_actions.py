@@ -764,6 +764,15 @@ def test_a_host_without_the_record_removes_what_the_plan_proves(world: World, tm
     assert world.cluster.configs == {}
 
 
+def test_a_proven_entry_that_cannot_be_removed_is_pending(world: World, tmp_path: Path) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    world.cluster.broken = {LEADERS: Refused("not allowed")}
+    found = verify(replace(world.ports, runs=alone(tmp_path / "elsewhere")), PLAN)
+    assert [change.setting for change in found.restored] == [FOLLOWERS]
+    assert {setting: str(why) for setting, why in found.pending.items()} == {LEADERS: "not allowed"}
+
+
 NOT_PROVEN = {
     "a whole topic's throttle names the same on both sides": ("0:1,0:3", "0:1,0:3"),
     "no follower": ("0:1,0:2", None),
@@ -819,6 +828,13 @@ def test_entries_of_another_tool_are_removed_with_the_cancelled_move(
     cancel(world.ports, what)
     assert world.cluster.partitions[T0].replicas == b(1, 2)
     assert world.cluster.configs == (lists if left is None else left)
+
+
+def test_a_cancellation_that_preserves_the_throttle_restores_nothing(world: World) -> None:
+    world.execute()
+    done = cancel(world.ports, cancellable(world.ports, PLAN, force=False), preserve=True)
+    assert (done.cancelled, done.verification.restored) == ((T0,), ())
+    assert (world.cluster.configs, world.open_runs()) == (THROTTLE, 1)
 
 
 @pytest.mark.parametrize(

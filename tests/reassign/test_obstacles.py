@@ -123,6 +123,16 @@ def test_with_force_a_move_overrides_another_one(world: World) -> None:
     assert (done.started, told, submitted) == ((T0, T1), [], [0, 1])
 
 
+def test_with_force_a_move_that_overrides_another_one_waits_for_a_dead_broker(world: World) -> None:
+    def elsewhere_while_dead(world: World) -> None:
+        moves_elsewhere(world)
+        dies(world)
+
+    done, told, submitted = executed(world, elsewhere_while_dead, starts, force=True)
+    assert told == ["t-1: kquota starts this move later, because broker 4 is dead"]
+    assert (done.started, submitted) == ((T0, T1), [0, LOOKS])
+
+
 def test_a_move_to_the_same_replicas_is_no_obstacle(world: World) -> None:
     def moved(world: World) -> None:
         MemoryCluster.submit(world.cluster, {T1: b(1, 4)})

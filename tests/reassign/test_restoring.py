@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kquota.errors import Refused
-from kquota.reassign.restoring import passed_on, restored_value, take
+from kquota.reassign.restoring import assumed_values, passed_on, restored_value, take
 from kquota.reassign.run import Taken
 from kquota.settings.change import Change, needed
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, merge, without
 from kquota.terms import LEADER_RATE, LEADER_REPLICAS, LONGEST_VALUE, BrokerId
+from tests.stores.record.hosts import RUN
 
 LIST = Setting.of_topic("t", LEADER_REPLICAS)
 RATE = Setting.of_broker(BrokerId(1), LEADER_RATE)
@@ -123,6 +125,20 @@ def test_a_restored_rate_equals_the_prior_value(prior: str | None, rate: str) ->
     taken = take(RATE, prior, (rate,), None, ())
     assert applied(RATE, prior, (rate,)) == rate
     assert restored_value(taken, rate, ()) == prior
+
+
+ASSUMED = {
+    "the last rate of the run": ("77", ("5", "7"), "7"),
+    "not a rate that equals the prior one": ("77", ("5", "77"), "5"),
+    "only the prior rate": ("77", ("77",), "77"),
+    "unset before": (None, ("5",), "5"),
+}
+
+
+@pytest.mark.parametrize(("prior", "ours", "assumed"), ASSUMED.values(), ids=ASSUMED)
+def test_the_assumed_rate_of_a_dead_broker(prior: str | None, ours: tuple[str, ...], assumed: str | None) -> None:
+    run = replace(RUN, taken={RATE: Taken(setting=RATE, prior=prior, ours=ours)})
+    assert assumed_values(run) == {RATE: assumed}
 
 
 @given(lists.filter(lambda text: text != "*"), ours, some, some)

@@ -51,6 +51,15 @@ def test_a_later_wave_that_waits_for_running_moves_has_not_failed(world: World) 
     assert verified(found).code == NOT_YET
 
 
+def test_the_rollback_plan_of_an_abort_that_has_not_moved_back_is_not_undone(world: World) -> None:
+    world.execute()
+    world.cluster.finish(T0)
+    (run,) = world.runs.unfinished()
+    world.runs.update(backwards(run))
+    found = world.verify(run.rollback)
+    assert (found.verdict, found.undone) == (Progress.ELSEWHERE, None)
+
+
 @pytest.mark.parametrize(("ours", "state"), [(False, "unknown"), (True, "not restored yet")])
 def test_only_a_value_that_kquota_set_is_not_restored_yet(world: World, ours: bool, state: str) -> None:
     if ours:

@@ -102,6 +102,11 @@ def test_a_cell_begins_at_a_whole_multiple_of_its_width() -> None:
     assert (found.seconds, found.first, len(found.cells), found.cells[0], found.cells[-1]) == (2, 3, 63, 1, 2)
 
 
+def test_a_sum_keeps_the_seconds_of_its_curves() -> None:
+    found = total([curve([(5_000, 1)]), curve([(5_999, 2), (7_000, 4)])])
+    assert (found.seconds, found.first, found.cells) == (1, 5, [3, 0, 4])
+
+
 def test_the_library() -> None:
     assert deploy([80] * 7, Mutations(Bucket(rate=5))).ms == 85_000
     assert rate_within([12] * 2_000, 600_000, lambda rate: Mutations(Bucket(rate=rate))) == 40

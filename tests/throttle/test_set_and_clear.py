@@ -322,6 +322,16 @@ def test_a_list_that_no_broker_can_describe_is_pending_and_the_controllers_do_no
     assert (desk.clear().pending, desk.cluster.configs, desk.runs.unfinished()) == ({}, {}, ())
 
 
+def test_a_run_that_another_kquota_has_ended_is_not_restored_again(desk: Desk) -> None:
+    desk.bring(WHOLE)
+    ended = desk.runs.unfinished()
+    set_and_clear.restore(desk.ports, ended)
+    desk.cluster.configs[SENT] = "1000"
+    assert set_and_clear.would_restore(desk.ports, ended) == Restoration()
+    assert set_and_clear.restore(desk.ports, ended) == Restoration()
+    assert desk.cluster.configs == {SENT: "1000"}
+
+
 def net(changes: Iterable[Change]) -> dict[Setting, tuple[str | None, str | None]]:
     """Return the value of each changed setting before the first change and after the last one."""
     found: dict[Setting, tuple[str | None, str | None]] = {}

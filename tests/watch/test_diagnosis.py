@@ -271,6 +271,17 @@ def test_a_replica_on_brokers_outside_the_move_is_caught(stage: Watched, key: st
     assert CaughtReplica(partition=name(1), broker=BrokerId(4), more=0) in found
 
 
+def test_a_copy_that_received_bytes_has_started(stage: Watched) -> None:
+    """Its log dir failed, so the destination shows no log of it anymore."""
+    running(stage)
+    stage.clock.sleep(12)
+    watch = stage.watch()
+    watch.look()
+    stage.cluster.stuck.add((name(0), THREE))
+    del stage.cluster.sizes[name(0), THREE]
+    assert NotStarted not in kinds(stage, watch, 12)
+
+
 def test_a_replica_on_a_dead_broker_is_not_caught(stage: Watched) -> None:
     with_a_healthy_replica(stage)
     watch = stage.watch()

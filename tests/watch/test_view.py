@@ -378,6 +378,17 @@ def test_moves_of_others_are_watched_when_they_start(stage: Watched) -> None:
     assert (move.partitions, [lane.broker for lane in move.destinations]) == (2, [3, 4])
 
 
+def test_the_end_of_all_moves_is_read_again_when_reads_are_not_stale_anymore(stage: Watched) -> None:
+    stage.topic(1)
+    plan = stage.drain(1)
+    watch = stage.watch(plan)
+    stage.look(watch, 0)
+    stage.cluster.stale_seconds, stage.cluster.seconds = 0.5, stage.clock.monotonic
+    stage.cluster.finish(name(0))
+    found = watch.look()
+    assert (found.view.moves[0].done, found.view.moves[0].elsewhere) == (1, 0)
+
+
 def test_each_reading_asks_for_the_logs_once(stage: Watched) -> None:
     stage.topic(2)
     stage.drain(2, throttle=MB)
