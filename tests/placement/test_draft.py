@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.placement.draft import PlacementDraft, Why
+from kquota.placement.draft import PlacementDraft, MoveReason
 from kquota.terms import BrokerId
 from tests.placement.clusters import goal, small
 
@@ -19,7 +19,7 @@ def test_each_new_replica_has_one_source_and_each_source_loses_its_replica(moves
     draft = PlacementDraft(cluster, goal(cluster))
     for place, to in moves:
         if BrokerId(to) not in draft.replicas[0]:
-            draft.move(0, draft.replicas[0][place], BrokerId(to), Why.BALANCE)
+            draft.move(0, draft.replicas[0][place], BrokerId(to), MoveReason.BALANCE)
     before, after = set(draft.now[0].replicas), set(draft.replicas[0])
     copies = draft.copies.get(0, {})
     assert copies.keys() == after - before
