@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kquota.placement.draft import PlacementDraft, MoveReason
+from kquota.placement.draft import MoveReason, PlacementDraft
 from kquota.terms import BrokerId
 from tests.placement.clusters import goal, small
 
