@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -242,6 +243,13 @@ def test_any_text_is_either_valid_or_raises_invalid(text: str) -> None:
 def test_a_plan_is_read_back_unchanged(plan: Plan) -> None:
     assert parse(plan.text(), "") == plan
     assert list(plan.targets) == sorted(plan.targets)
+
+
+@given(plans)
+def test_the_document_is_the_json_of_the_text(plan: Plan) -> None:
+    moved = replace(plan, log_dirs={(name, to[0]): "/dätä" for name, to in plan.targets.items()})
+    for each in (plan, moved, Plan(targets={})):
+        assert each.document() == json.loads(each.text())
 
 
 def test_the_text_matches_kafka() -> None:

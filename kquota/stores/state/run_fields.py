@@ -149,15 +149,14 @@ def _one_taken(item: Any, shared: dict[str, str]) -> Taken:
     return Taken(
         setting=setting,
         prior=None if prior is None else values.text(prior, _LONGEST_PRIOR),
-        ours=tuple(_shared(_own(setting, value), shared) for value in ours),
+        ours=tuple(_own(setting, value, shared) for value in ours),
     )
 
 
-def _shared(text: str, shared: dict[str, str]) -> str:
-    return shared.setdefault(text, text) if len(shared) < _MOST_SHARED else shared.get(text, text)
-
-
-def _own(setting: Setting, value: Any) -> str:
+def _own(setting: Setting, value: Any, shared: dict[str, str]) -> str:
+    """Return a rate or an entry of a list. `shared` has the valid entries that were already read."""
+    if setting.is_list and isinstance(value, str) and value in shared:
+        return shared[value]
     text = values.text(value)
     if setting.is_list:
         valid = text == EVERY_REPLICA or (listed_replica(text) is not None and entries(text) == (text,))
@@ -165,6 +164,8 @@ def _own(setting: Setting, value: Any) -> str:
         valid = whole_number(text) is not None
     if not valid:
         raise ValueError(f"{setting}: {text[:40]!r} is not a value that kquota sets")
+    if setting.is_list and len(shared) < _MOST_SHARED:
+        shared[text] = text
     return text
 
 
