@@ -281,6 +281,48 @@ def test_the_target_of_a_running_move_has_the_replication_factor(world: World) -
         prepare(world.ports, PLAN, same)
 
 
+RETURNS = {
+    # replicas in sync of a move from 1,2 to 1,3, live brokers, min.insync.replicas, and whether kquota refuses
+    "enough stay in sync": (b(1, 2, 3), b(1, 2, 3), 2, False),
+    "only the new replica is in sync": (b(3), b(1, 2, 3), 1, True),
+    "fewer than required stay": (b(1, 3), b(1, 2, 3), 2, True),
+    "too few, but no fewer than now": (b(1), b(1, 2, 3), 2, False),
+    "none are in sync": ((), b(1, 2, 3), 1, True),
+    "a dead broker does not count": (b(2, 3), b(1, 3), 1, True),
+    "required are at most the replicas": (b(1, 2, 3), b(1, 2, 3), 3, False),
+}
+
+
+@pytest.mark.parametrize(("isr", "alive", "minimum", "refused"), RETURNS.values(), ids=RETURNS)
+def test_a_cancellation_must_leave_enough_replicas_in_sync(
+    world: World, isr: Replicas, alive: Replicas, minimum: int, refused: bool
+) -> None:
+    """KAFKA-14424. An abort of a running move is also a cancellation."""
+    world.cluster.least_in_sync = minimum
+    world.execute()
+    [run] = world.runs.unfinished()
+    now = world.cluster.partitions[T0]
+    world.cluster.partitions[T0] = replace(now, isr=isr, leader=isr[0] if isr else None)
+    world.cluster.alive = set(alive)
+    check = pytest.raises(Refused, match="too few replicas in sync") if refused else contextlib.nullcontext()
+    with check:
+        prepare_again(world.ports, backwards(run))
+    with check:
+        cancellable(world.ports, PLAN, force=False)
+    assert cancellable(world.ports, PLAN, force=True).targets.keys() == {T0}
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_a_prior_rate_that_an_unrecorded_move_may_have_set_is_reported(world: World, crowded: bool) -> None:
+    if crowded:
+        world.cluster.submit({U0: b(3)})
+    world.cluster.write(rate_of(1), "77")
+    world.execute(additional=True)
+    for name in (T0, U0):
+        world.cluster.finish(name)
+    assert world.verify().unknown == ({rate_of(1): "77"} if crowded else {})
+
+
 def test_a_second_move_requires_additional(world: World) -> None:
     world.cluster.submit({U0: b(3)})
     with pytest.raises(Refused, match="Use --additional to override this"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from kquota.errors import Invalid, Refused
 from kquota.settings.change import ConfigChange
 from kquota.settings.ignored import must_take_effect, value
-from kquota.settings.rates import in_force
-from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind
+from kquota.settings.rates import in_force, stored_rates
+from kquota.settings.resource import BROKERS, TOPICS, Entry, Resource, ResourceKind, Synonym
 from kquota.settings.throttled_lists import throttled_replicas
 from kquota.settings.zookeeper_values import is_password, must_be_sound
 from kquota.terms import (
@@ -174,6 +175,15 @@ def test_a_deleted_rate_that_a_broker_keeps_causes_a_warning() -> None:
 )
 def test_a_reported_value_is_in_force(key: str, source: str, release: tuple[int, ...] | None, expected: bool) -> None:
     assert in_force(Entry(key=key, value="5", source=source, dynamic=False), release) is expected
+
+
+def test_only_rates_with_a_value_and_a_source_are_stored_rates() -> None:
+    """Kafka 4.3.1 still reports a deleted rate of a broker, without synonyms."""
+    source = (Synonym(source="DYNAMIC_BROKER_CONFIG", key=LEADER_RATE, value="5"),)
+    stored = Entry(key=LEADER_RATE, value="5", source="DYNAMIC_BROKER_CONFIG", dynamic=True, synonyms=source)
+    deleted = replace(stored, key=FOLLOWER_RATE, synonyms=())
+    others = replace(stored, key="log.cleaner.threads"), replace(stored, key=LOG_DIR_RATE, value=None)
+    assert stored_rates([stored, deleted, *others], None).keys() == {LEADER_RATE}
 
 
 NAMES = {

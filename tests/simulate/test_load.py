@@ -56,6 +56,7 @@ def test_a_deploy_under_a_request_quota_waits_for_the_longer_of_the_two() -> Non
 def test_all_items_are_accepted_in_the_time_of_their_mutations(items: list[int], rate: int) -> None:
     told = list(rounds(items, Mutations(Bucket(rate=rate))))
     assert sum(r.admitted for r in told) == len(items)
+    assert [r.mutations for r in told] == [sum(items[r.first : r.first + r.admitted]) for r in told]
     owed = max(0.0, sum(items[:-1]) - 11 * rate)
     # Each wait is rounded to a ms. A client whose wait was rounded down retries a ms later.
     assert told[-1].at == pytest.approx(owed / rate * 1_000, abs=2 * len(told))

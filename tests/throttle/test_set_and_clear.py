@@ -619,6 +619,15 @@ def test_a_watched_recovery_is_not_restarted_after_another_kquota_ended_it(desk:
     assert set_and_clear.recover(desk.ports, THREE, RATE, going).done
 
 
+def test_a_recovery_is_not_done_while_a_value_is_pending(desk: Desk) -> None:
+    desk.recover()
+    for name in (TopicPartition("t", 1), TopicPartition("t", 2)):
+        desk.rejoin(name)
+    desk.cluster.broken = {FOLLOWERS: Refused("not allowed")}
+    found = desk.recover()
+    assert (found.behind, set(found.restoration.pending), found.done) == ((), {FOLLOWERS}, False)
+
+
 def test_a_copy_of_a_running_move_is_not_a_recovery(desk: Desk) -> None:
     desk.cluster.partitions = {TopicPartition("t", 0): partition(1, 2, 3, adding=[3])}
     assert desk.recover() == set_and_clear.BrokerRecovery(run=None, behind=())
