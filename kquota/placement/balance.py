@@ -229,14 +229,14 @@ class _Scales:
                 yield broker
 
     def _gains(self, p: int, source: BrokerId, destination: BrokerId, clean: bool) -> bool:
-        """Return True if the move of `p` brings the two brokers closer to the band in total. With `clean`, the source
-        must also not fall below the band, and the destination must not rise above it.
+        """Return True if the move of `p` brings the two brokers closer to the band in total. Call it only if the source
+        is above the band or the destination is below it. With `clean`, the source must also not fall below the band,
+        and the destination must not rise above it.
         """
         size, band = self.draft.sizes[p], self.band
         from_load, to_load = self.draft.bytes[source], self.draft.bytes[destination]
         if clean:
-            stay = from_load - size >= band.low and to_load + size <= band.high
-            return stay and (from_load > band.high or to_load < band.low)
+            return from_load - size >= band.low and to_load + size <= band.high
         return band.off(from_load - size) + band.off(to_load + size) < band.off(from_load) + band.off(to_load)
 
     def _may_move(self, p: int, source: BrokerId, destination: BrokerId) -> bool:

@@ -195,6 +195,15 @@ def test_executing_a_plan_that_is_being_reverted_moves_it_forward_again(world: W
     assert (world.cluster.configs, world.open_runs()) == ({}, 0)
 
 
+def test_executing_the_rollback_plan_of_an_abort_keeps_the_plan_of_the_run(world: World) -> None:
+    world.execute()
+    (run,) = world.runs.unfinished()
+    world.runs.update(backwards(run))
+    world.execute(run.rollback)
+    (back,) = world.runs.unfinished()
+    assert (back.aborting, back.plan, back.rollback) == (True, PLAN, run.rollback)
+
+
 def test_executing_a_plan_that_is_in_place_ends_its_abort(world: World) -> None:
     """The command that began to undo it was killed before it submitted a move."""
     world.execute()
@@ -818,6 +827,7 @@ def test_a_proven_entry_that_cannot_be_removed_is_pending(world: World, tmp_path
 NOT_PROVEN = {
     "a whole topic's throttle names the same on both sides": ("0:1,0:3", "0:1,0:3"),
     "no follower": ("0:1,0:2", None),
+    "no follower, and every replica of the plan is a leader": ("0:1,0:3", None),
     "a follower that is not in the plan": ("0:1,0:2", "0:4"),
     "a replica that stays is not the leader": ("0:2", "0:3"),
     "all of it": ("*", "0:3"),

@@ -271,6 +271,13 @@ def test_a_replica_on_brokers_outside_the_move_is_caught(stage: Watched, key: st
     assert CaughtReplica(partition=name(1), broker=BrokerId(4), more=0) in found
 
 
+def test_a_controller_has_ten_seconds_to_begin_a_move(stage: Watched) -> None:
+    idle_controller(stage)
+    watch = stage.watch()
+    assert NotBegun not in kinds(stage, watch, 9)
+    assert NotBegun in kinds(stage, watch, 1)
+
+
 def test_a_copy_that_received_bytes_has_started(stage: Watched) -> None:
     """Its log dir failed, so the destination shows no log of it anymore."""
     running(stage)
