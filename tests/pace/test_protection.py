@@ -282,6 +282,13 @@ def test_a_burst_while_the_baseline_is_measured_does_not_count() -> None:
     assert state.baseline == dict.fromkeys(BROKERS, BASE)
 
 
+def test_a_decrease_forgets_what_the_higher_throttle_did() -> None:
+    state = replace(measured(rate=100 * MB), since_decrease=100.0, debt=9.0)
+    state, step = state.after(window(SLOW))
+    assert step.rate < 100 * MB
+    assert (state.rate, state.since_decrease, state.debt, state.recent) == (step.rate, 0.0, 0.0, ())
+
+
 def test_later_calm_windows_increase_the_throttle_by_steps() -> None:
     state, rates = replace(measured(), since_decrease=100.0), []
     for _ in range(100):

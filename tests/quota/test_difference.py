@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -218,6 +218,20 @@ def test_batches_and_progress() -> None:
     assert actions.BATCH == 1_000
     assert apply(quotas, all_of(quotas), iter(range(2)), told.append) == Outcome(done=())
     assert len(quotas.batches) == 3
+
+
+def test_a_name_that_the_connection_cannot_carry_is_refused_before_the_first_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def must_carry(entities: Iterable[Entity]) -> None:
+        if MANY[2_000] in entities:
+            raise Invalid("no")
+
+    quotas = Recorded()
+    monkeypatch.setattr(quotas, "must_carry", must_carry)
+    with pytest.raises(Invalid):
+        apply(quotas, all_of(quotas), iter(range(2)), lambda _: None)
+    assert quotas.batches == []
 
 
 def test_a_refused_entity_does_not_affect_the_others() -> None:
