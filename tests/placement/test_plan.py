@@ -342,6 +342,12 @@ def test_the_disk_of_a_broker(volumes: list[tuple[int, int] | None], disk: Disk 
     assert found.brokers[BrokerId(1)].disk == disk
 
 
+@pytest.mark.parametrize(("total", "grown", "share"), [(100, 30, 0.8), (100, -60, 0.0), (0, 5, None)])
+def test_the_used_fraction_of_a_disk(total: int, grown: int, share: float | None) -> None:
+    """Replica sizes and volume sizes are read one after the other, so more bytes may leave than the disk has."""
+    assert Disk(total=total, used=50).share(grown) == share
+
+
 def test_a_given_disk_size_is_for_brokers_that_do_not_report_it() -> None:
     """Only the replicas of these brokers count as used."""
     found = read(log_dir(1, "/a", {0: 90, 1: 10}, (500, 50)), disk=1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from dataclasses import replace
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kquota.entity_types import CLIENT_METRICS
 from kquota.errors import Invalid, Refused
+from kquota.settings.actions import must_exist
 from kquota.settings.change import ConfigChange
 from kquota.settings.ignored import must_take_effect, value
 from kquota.settings.rates import in_force, stored_rates
@@ -184,6 +187,21 @@ def test_only_rates_with_a_value_and_a_source_are_stored_rates() -> None:
     deleted = replace(stored, key=FOLLOWER_RATE, synonyms=())
     others = replace(stored, key="log.cleaner.threads"), replace(stored, key=LOG_DIR_RATE, value=None)
     assert stored_rates([stored, deleted, *others], None).keys() == {LEADER_RATE}
+
+
+@pytest.mark.parametrize(
+    ("kind", "release", "exists"),
+    [
+        (CLIENT_METRICS, (3, 6), False),
+        (CLIENT_METRICS, (3, 7), True),
+        (CLIENT_METRICS, (4, 3), True),
+        (CLIENT_METRICS, None, True),
+        (TOPICS, (2, 0), True),
+    ],
+)
+def test_a_kind_of_resource_needs_a_release(kind: ResourceKind, release: tuple[int, ...] | None, exists: bool) -> None:
+    with contextlib.nullcontext() if exists else pytest.raises(Refused):
+        must_exist(kind, release)
 
 
 NAMES = {
