@@ -91,20 +91,20 @@ def file_text(path: Path, largest: int, *, pipe: bool = False) -> str:
     return file_bytes(path, largest, pipe=pipe).decode()
 
 
-def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None) -> Any:
+def json_value(data: str | bytes, decoder: json.JSONDecoder | None = None, *, per_byte: int = _VALUES) -> Any:
     """Parse JSON text, or its bytes in UTF-8, UTF-16 or UTF-32, and return its value. `decoder` is from
     `json_decoder`.
 
     Raises ValueError for text that is not valid JSON, for example with NaN or infinity. Also raises ValueError for an
     unpaired surrogate escape, because UTF-8 cannot encode it, and for a value that is nested too deeply for Python's
-    parser (about 1,000 levels). For long text, also raises ValueError if the values need more memory than about six
-    times the size of the text.
+    parser (about 1,000 levels). For long text, also raises ValueError if the values need more memory than about
+    `per_byte` times the size of the text.
     """
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
         if _HALF.search(text) and any(found[1] for found in _ESCAPE.finditer(text)):
             raise ValueError("half of a pair of \\u escapes is missing")
-        return counted_json.decode(text, decoder or _JSON, _SMALL + _VALUES * len(data))
+        return counted_json.decode(text, decoder or _JSON, _SMALL + per_byte * len(data))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -20,6 +20,8 @@ LARGEST: Final = 8_000_000
 """The maximum size of a file in characters, enough for a Prometheus answer with a hundred brokers and a value every ten
 minutes for two weeks.
 """
+_MEMORY: Final = 12
+"""The maximum number of bytes of memory for each byte of a file: the values of a short series of a topic take 11."""
 ENOUGH: Final = 20
 """The minimum number of rates from which kquota calculates percentiles."""
 _REST: Final = ("low", "high", "peak")
@@ -121,7 +123,7 @@ def _from_table(table: csv.DictReader[str], where: str) -> dict[BrokerId, BytesI
 
 def _from_json(text: str, where: str) -> dict[BrokerId, BytesIn]:
     try:
-        found = bounded.json_value(text)
+        found = bounded.json_value(text, per_byte=_MEMORY)
     except ValueError as error:
         raise Invalid(f"{where}: is not JSON: {error}. {_JSON}") from error
     if prometheus.is_answer(found):

@@ -141,6 +141,12 @@ def test_refused(text: str, complaint: str) -> None:
     assert complaint.replace("\\", "") in str(raised.value)
 
 
+def test_short_series_of_many_topics() -> None:
+    """Such values take more than seven times the memory of their text."""
+    series = [({"broker_id": str(number % 3), "topic": f"t{number}"}, [1795526187, "2.5"]) for number in range(30_000)]
+    assert parse(answered(*series), "rates") == dict.fromkeys(range(3), BytesIn(mean=25_000.0))
+
+
 def test_a_handwritten_file() -> None:
     assert by_hand(["3=12MB/s", "4=0"]) == {3: BytesIn(mean=12 * MB), 4: BytesIn(mean=0.0)}
     with pytest.raises(Invalid, match="broker 3 already has a rate"):
