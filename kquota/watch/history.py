@@ -55,7 +55,9 @@ class WatchSample:
     lag: Mapping[BrokerId, int | None]
     """KIP-73's SumReplicaLag in offsets at the time of the reading, or None if it is unknown."""
     begun: int
-    """The number of partitions that were seen to move so far. The lag grows if another wave begins."""
+    """The number of moves of partitions that were seen to begin so far. The lag grows if another wave begins, or if an
+    undo copies partitions back.
+    """
     busy: Mapping[BrokerId, float] = field(default_factory=dict)
     """The seconds in which each destination had running copies."""
     possible: Mapping[LinkEnd, float] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class WatchHistory:
 
 def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     """Return a history with only this reading."""
-    known = _seen_moving({}, reading)
+    known = _new_destinations({}, reading)
     planned = PlannedCopies().again(moves, reading.topics, known)
     found = tuple(copies(planned, reading))
     behind = out_of_sync(reading)
@@ -146,7 +148,8 @@ def begin(moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
 
 def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchReading) -> WatchHistory:
     """Return the history with one more reading. New moves must be last in `moves`, because a move keeps its number."""
-    known = _seen_moving(history.destinations, reading)
+    fresh = _new_destinations(history.destinations, reading)
+    known = {**history.destinations, **fresh} if fresh else history.destinations
     planned = history.planned.again(moves, reading.topics, known)
     found = tuple(copies(planned, reading))
     behind = out_of_sync(reading)
@@ -156,7 +159,7 @@ def after(history: WatchHistory, moves: Sequence[WatchedMove], reading: WatchRea
     going = running(found, history.flowing.rates, reading.snapshot.alive)
     flow = flowing(going, throttles(links, reading.throttle), total.followed())
     total.add_flowing(history.flowing, flow)
-    sample = total.sample(_sum_replica_lag(found, behind, reading), len(known))
+    sample = total.sample(_sum_replica_lag(found, behind, reading), history.now.begun + len(fresh))
     rates = history.reading.throttle.rates
     paced_alike = all(rates.get(broker, now) == now for broker, now in reading.throttle.rates.items())
     samples = (*(history.samples if paced_alike else history.samples[-1:]), sample)
@@ -353,10 +356,12 @@ def _sum_replica_lag(
     return {**lags, **dict.fromkeys(unknown)}
 
 
-def _seen_moving(known: Mapping[TopicPartition, Replicas], reading: WatchReading) -> Mapping[TopicPartition, Replicas]:
+def _new_destinations(
+    known: Mapping[TopicPartition, Replicas], reading: WatchReading
+) -> Mapping[TopicPartition, Replicas]:
+    """Return the new replicas of each moving partition that has others than in `known`."""
     running = reading.snapshot.running
-    fresh = {name: running[name].adding for name in running if running[name].adding != known.get(name, ())}
-    return {**known, **fresh} if fresh else known
+    return {name: running[name].adding for name in running if running[name].adding != known.get(name, ())}
 
 
 def _with_marks(history: WatchHistory, before: WatchHistory, behind: Iterable[ReplicaId]) -> WatchHistory:

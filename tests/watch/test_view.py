@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kquota.reassign.course import Course
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.plan import Plan
+from kquota.reassign.recovery import backwards
 from kquota.reassign.run import PAUSED_RATE
 from kquota.terms import BrokerId, TopicPartition
 from kquota.watch.copies import PlannedCopies, copies
@@ -69,6 +70,27 @@ def test_a_new_wave_does_not_look_like_a_growing_lag(stage: Watched) -> None:
     stage.move({name(2): brokers(1, 3)}, throttle=10 * MB)
     trends = [next(one.trend for one in stage.look(watch, 2).view.brokers if one.broker == 3) for _ in range(8)]
     assert trends == [None, *[Trend.FALLING] * 7]
+
+
+def test_the_waves_of_an_undo_do_not_look_like_a_growing_lag(stage: Watched) -> None:
+    """An undo copies back partitions that were already seen to move."""
+    stage.topic(2, size=100 * MB)
+    plan = stage.drain(2, throttle=10 * MB)
+    back = Plan(targets=dict.fromkeys(plan.targets, brokers(1, 2)))
+    stage.runs.begin(replace(RUN, plan=plan, rollback=back, handed_over=frozenset(plan.targets)))
+    watch = stage.watch(run=RUN.id)
+    stage.look(watch, 40)
+    for partition in plan.targets:
+        del stage.cluster.sizes[partition, BrokerId(2)]
+    [run] = stage.runs.unfinished()
+    stage.runs.update(backwards(run))
+    stage.look(watch, 40)
+    trends = []
+    for partition in plan.targets:
+        stage.move({partition: brokers(1, 2)})
+        looks = [stage.look(watch, seconds).view.brokers for seconds in (0, 2, 2)]
+        trends += [next(one.trend for one in found if one.broker == 2) for found in looks]
+    assert trends == [None, None, Trend.FALLING] * 2
 
 
 class Truth(NamedTuple):
