@@ -128,7 +128,8 @@ def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
         needing = leaders.needing(kind, partitions)
         names, warnings = needing if wanted is None else wanted, _warnings(kind, needing, wanted)
         if options.dry_run:
-            yield planned(kind, names, set(needing), (*warnings, *_size(len({*names} & {*needing}), rules)))
+            batches = len([*leaders.batches(names, partitions, rules.size)])
+            yield planned(kind, names, set(needing), (*warnings, *_size(len({*names} & {*needing}), batches)))
             return
         for line in warnings:
             say(line)
@@ -142,10 +143,11 @@ def run(options: LeaderElectionOptions) -> Generator[ElectionAnswer]:
     yield answered(kind, results, closing_notes=complaints, code=FAILED if complaints else DONE)
 
 
-def _size(partitions: int, rules: BatchRules) -> Iterator[str]:
-    """Yield a line with the number of partitions that need an election, and of batches. Yield nothing for 0."""
+def _size(partitions: int, batches: int) -> Iterator[str]:
+    """Yield a line with the number of partitions that need an election, and of all batches. Yield nothing if no
+    partition needs one.
+    """
     if partitions:
-        batches = 1 if rules.size is None else -(-partitions // rules.size)
         needed = agreeing(partitions, "partition", "needs", "need")
         yield f"{needed} an election, in {batches:,} batch{'' if batches == 1 else 'es'}"
 

@@ -13,16 +13,22 @@ from tests.cli.contracts.transcript import Transcript
 
 pytestmark = pytest.mark.unit
 
+SOME_IN_PLACE = (
+    '{"partitions":[{"topic":"payments","partition":0},{"topic":"orders","partition":0},'
+    '{"topic":"orders","partition":1}]}'
+)
 PARTITIONS = '{"partitions":[{"topic":"orders","partition":0},{"topic":"orders","partition":1}]}'
 
 
 def test_elections(house: InMemory, session: Transcript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     house.stand_in(monkeypatch)
     listed = written(tmp_path, "partitions.json", PARTITIONS)
+    some_in_place = written(tmp_path, "some-in-place.json", SOME_IN_PLACE)
     for command in (
         "--all-topic-partitions --dry-run",
         "--topic orders --partition 0 --dry-run",
         "--topic payments --partition 0 --dry-run",
+        f"--path-to-json-file {some_in_place} --batch 1 --dry-run",
         f"--path-to-json-file {listed}",
         "--all-topic-partitions",
         "--all-topic-partitions --batch 2",
