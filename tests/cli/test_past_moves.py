@@ -156,6 +156,14 @@ def test_an_old_estimate_and_one_of_another_plan_do_not_count(moves: Moves) -> N
     assert moves.kept.recall().under_way == ()
 
 
+def test_a_continued_run_does_not_show_the_expected_time_of_its_start(moves: Moves) -> None:
+    """With another throttle, that time no longer applies."""
+    first = moves.reassign(THERE, "--execute --throttle 1MB/s")
+    assert (first.code, first.err.count("expected time: about ")) == (0, 1)
+    again = moves.reassign(THERE, "--execute --additional --throttle 2MB/s")
+    assert (again.code, again.err.count("expected time")) == (0, 0)
+
+
 DISTURBED: dict[str, Callable[[Moves], object]] = {
     "another throttle": lambda moves: moves.reassign(THERE, "--execute --additional --throttle 2MB/s --force"),
     "another run with the same brokers": lambda moves: moves.reassign(

@@ -49,7 +49,7 @@ def run(at: world.Where, options: ReassignOptions, plan: Plan | None = None) -> 
             return would_execute(prepared)
         started = stage.clock.now()
         prepared = past_moves.with_course(stage, prepared, expected, options.reason)
-        for line in remarks.of_expected(prepared.run, expected):
+        for line in remarks.of_expected(prepared, expected):
             say(line)
         done = carry_out(prepared, say, timeout)
         past_moves.keep_start(stage, prepared, done, expected, started)

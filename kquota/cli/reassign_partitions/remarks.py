@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kquota.reassign.cancellation import Cancellable, Cancellation
     from kquota.reassign.execution import Execution
     from kquota.reassign.log_dir_actions import Started
+    from kquota.reassign.preparation import Prepared
     from kquota.reassign.run import Run
 
 _SHOWN: Final = 10
@@ -45,9 +46,13 @@ def of_execution(done: Execution, record: str | None) -> Iterator[str]:
     yield from of_log_dirs(done.log_dirs)
 
 
-def of_expected(run: Run | None, expected: Pace | None) -> Iterator[str]:
-    """Yield a line with the expected time of a new run. Yield nothing if `expected` is None, or the time is unknown."""
-    if run is None or run.course is None or run.course.expected is None or expected is None:
+def of_expected(prepared: Prepared, expected: Pace | None) -> Iterator[str]:
+    """Yield a line with the expected time of a new run. Yield nothing if `expected` is None, or the time is unknown.
+
+    Also yield nothing for a continued run, because its record has the expected time of its start.
+    """
+    run = prepared.run
+    if run is None or prepared.known is not None or run.course.expected is None or expected is None:
         return
     about = "about" if run.limits == UNLIMITED else "at least"
     where = "" if (share := expected.bottleneck) is None else f". The bottleneck is broker {share.broker}"

@@ -198,7 +198,7 @@ def _started(
                 progress.pace = pacing.opened(prepared.run.rate, fresh=prepared.known is None)
         started = stage.clock.now()
         prepared = past_moves.with_course(stage, prepared, expected, options.reason)
-        for line in remarks.of_expected(prepared.run, expected):
+        for line in remarks.of_expected(prepared, expected):
             say(line)
 
         def hold_back() -> str | None:
