@@ -21,9 +21,11 @@ from kquota.cli.move.estimate.run import cordon_remarks, next_step
 from kquota.cli.move.log_dir_time import never
 from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.pace.work import Link
+from kquota.reassign.plan import Plan
 from kquota.reassign.running_copies import MoveUnderWay, RunningCopy
 from kquota.sizes.bytes_in import BytesIn
 from kquota.sizes.replica import Cordon
+from kquota.spark import plan_files
 from kquota.terms import BrokerId, TopicPartition
 from tests.cli.contracts.transcript import Transcript
 from tests.cli.pages import MB, Case, Page, ticket
@@ -79,10 +81,16 @@ NONE_RUNNING = MoveUnderWay(partitions=(), elsewhere=(), others=0, copies={})
 NEXT = {
     "nothing is moving": (Case(running=NONE_RUNNING), {}, " --throttle 8MB/s`"),
     "with a limit": (Case(running=NONE_RUNNING), {"max_in_flight": "5GB"}, " --throttle 8MB/s --max-in-flight 5GB`"),
+    "with a limit that has a space": (
+        Case(running=NONE_RUNNING),
+        {"max_in_flight": "5 GB"},
+        " --throttle 8MB/s --max-in-flight '5 GB'`",
+    ),
     "for a deadline": (Case(running=NONE_RUNNING, throttle=None, deadline="10m"), {}, " --throttle 6093705`"),
     "only waves are compared": (Case(running=NONE_RUNNING), {"waves": 3}, None),
     "nothing is copied": (Case(running=NONE_RUNNING, links=()), {}, None),
     "the plan is moving": (CASES["running"], {}, None),
+    "other moves are running": (Case(running=replace(NONE_RUNNING, others=1)), {}, None),
     "running moves are unknown": (Case(running=None), {}, None),
 }
 
@@ -94,9 +102,18 @@ def test_an_estimate_names_the_command_that_starts_the_move(
 ) -> None:
     file = Path("a plan.json")
     asked = EstimateOptions(connection=Connection(), reassignment_json_file=file, spark=SparkOptions(), **options)
-    lines = list(next_step(asked, ticket(case).answer))
+    lines = list(next_step(asked, Plan(targets={}), ticket(case).answer))
     start = "next: start the move: `kquota move run --bootstrap-server HOST:PORT PLAN"
     assert lines == ([] if end is None else [f"{start}{end} (replace PLAN with the file of the plan)"])
+
+
+@pytest.mark.unit
+def test_no_command_starts_the_move_of_a_plan_that_only_the_estimate_reads(tmp_path: Path) -> None:
+    file = tmp_path / "plan.jsonl"
+    file.write_text('{"topic": "orders", "partition": 0, "replicas": [1, 3]}\n')
+    plan = plan_files.opened(str(file), tmp_path)
+    asked = EstimateOptions(connection=Connection(), reassignment_json_file=file, spark=SparkOptions())
+    assert list(next_step(asked, plan, ticket(Case(running=NONE_RUNNING)).answer)) == []
 
 
 WITHIN = (

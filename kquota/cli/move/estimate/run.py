@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from kquota.pace.waves import Split, Waves
 from kquota.reassign.plan import Plan, plan_hash
 from kquota.sizes.replica import Cordon
 from kquota.spark import plan_files
+from kquota.spark.plan_files import PlanFiles
 
 if TYPE_CHECKING:
     from kquota.spark.estimate import Measured
@@ -80,7 +82,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
     if live and kept is not None and isinstance(plan, Plan):
         remember(kept, plan, answer.pace)
     why = answer.verdict.error or log_dir_time.never(within)
-    closing = () if why or not live else tuple(next_step(options, answer))
+    closing = () if why or not live else tuple(next_step(options, plan, answer))
     yield replace(answer, code=FAILED if why else DONE, closing_notes=closing)
     if wanted is not None:
         page.write(wanted, plan, answer, noted)
@@ -88,17 +90,25 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         raise Refused(why)
 
 
-def next_step(options: EstimateOptions, answer: Estimate) -> Iterator[str]:
-    """Yield the command that starts the move. Yield nothing if a partition of the plan is moving, if nothing is copied,
-    if `move run` cannot run the plan, or if the operator only compares waves.
+def next_step(options: EstimateOptions, plan: Plan | PlanFiles, answer: Estimate) -> Iterator[str]:
+    """Yield the command that starts the move. Yield nothing if any partition is moving, because `move run` would refuse
+    to start. Also yield nothing if nothing is copied, if `move run` cannot run the plan (for example, it reads neither
+    JSON lines nor Parquet), or if the operator only compares waves.
     """
-    going = answer.running is None or answer.running.partitions or answer.running.elsewhere
-    if going or answer.pace.bottleneck is None or answer.measured.within or options.waves is not None:
+    now = answer.running
+    going = now is None or now.partitions or now.elsewhere or now.others
+    if (
+        going
+        or not isinstance(plan, Plan)
+        or answer.pace.bottleneck is None
+        or answer.measured.within
+        or options.waves is not None
+    ):
         return
-    plan = plan_argument(options.reassignment_json_file)
+    file = plan_argument(options.reassignment_json_file)
     rate = exact_rate(answer.throttle)
-    limit = "" if options.max_in_flight is None else f" --max-in-flight {options.max_in_flight}"
-    yield f"next: start the move: {suggested(f'move run {plan} --throttle {rate}{limit}')}"
+    limit = "" if options.max_in_flight is None else f" --max-in-flight {shlex.quote(options.max_in_flight)}"
+    yield f"next: start the move: {suggested(f'move run {file} --throttle {rate}{limit}')}"
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
