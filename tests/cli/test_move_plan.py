@@ -22,6 +22,7 @@ from kquota.pace.log_dir_copy import LogDirPace, LogDirWork
 from kquota.placement.cluster import ClusterLayout, Disk
 from kquota.placement.goal import Goal
 from kquota.placement.log_dir_balance import balanced
+from kquota.placement.planned import LeftPartition
 from kquota.placement.planner import plan
 from kquota.reassign.plan import read
 from kquota.sandbox.cluster import Sandbox as Servers
@@ -102,6 +103,16 @@ def test_the_tables_fit_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, capsy
     tables = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("kquota: ")]
     assert [line.split()[0] for line in tables if line.endswith(("why", "worst"))] == ["partition", "broker"]
     assert max(map(len, tables)) <= 80
+
+
+def test_only_the_first_20_different_reasons_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster, wanted, _ = TOLD["move-plan-drain"]
+    left = tuple(LeftPartition(partition=TopicPartition("t", n), why=f"stays {n}") for n in range(25))
+    found = replace(plan(cluster, wanted), left=left)
+    for everything, shown, more in ((False, 20, 1), (True, 25, 0)):
+        explain(cluster, wanted, found, "a test", file=None, everything=everything)
+        seen = capsys.readouterr().err
+        assert (seen.count("warning: t-"), seen.count("... and 5 more reasons. To show all, give")) == (shown, more)
 
 
 SEVERAL = disks(

@@ -30,8 +30,8 @@ from kquota.placement.planned import BrokerChange, PartitionChange, Planned
 from kquota.terms import BrokerId, TopicPartition
 
 FIRST: Final = 20
-"""Without `--explain`, kquota shows at most this many moves, and for each reason why a partition does not reach the
-goal, this many other partitions.
+"""Without `--explain`, kquota shows at most this many moves and this many reasons why a partition does not reach the
+goal, and for each reason this many other partitions.
 """
 UNSAVED: Final = "plan.json"
 """The file name in suggested commands if `plan_file` returns None."""
@@ -138,10 +138,12 @@ def _remarks(cluster: ClusterLayout, goal: Goal, found: Planned, most: int) -> I
     reasons: dict[str, list[TopicPartition]] = {}
     for left in found.left:
         reasons.setdefault(left.why, []).append(left.partition)
-    for why, (first, *others) in reasons.items():
+    for why, (first, *others) in [*reasons.items()][:most]:
         same = f". The same applies to {counted(len(others), 'more partition')}: {few(others, most)}" if others else ""
         hidden = ". To show all, give --explain" if len(others) > most else ""
         yield f"warning: {first} {why}{same}{hidden}"
+    if (more := len(reasons) - most) > 0:
+        yield f"warning: ... and {counted(more, 'more reason')}. To show all, give --explain"
     yield from _outside(goal, found)
     yield from _still_holding(cluster, goal, found)
     yield from cordon_notes(cluster.cordons)
