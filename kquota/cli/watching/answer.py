@@ -109,7 +109,7 @@ class MovesWatched(Answer):
         for move in self.moves:
             name = self._name(move)
             to_broker = f"{name} to broker" if len(self.moves) > 1 else "to broker"
-            yield f"{at} {name}: {_progress(move)}"
+            yield f"{at} {name}{_undoing(move)}: {_progress(move)}"
             for to in move.destinations:
                 if to.done < to.copies:
                     yield (
@@ -122,7 +122,7 @@ class MovesWatched(Answer):
     def table(self) -> Iterator[str]:
         """Yield a table and the slowest copies of each move, then the `SumReplicaLag` of the brokers."""
         for move in self.moves:
-            yield from _wrapped(f"{self._name(move)}: {_progress(move)}")
+            yield from _wrapped(f"{self._name(move)}{_undoing(move)}: {_progress(move)}")
             going = [to for to in move.destinations if to.done < to.copies]
             if not going:
                 continue
@@ -150,8 +150,12 @@ class MovesWatched(Answer):
 
     def _name(self, move: WatchedMoveView) -> str:
         if move.run is not None:
-            return f"run {move.run}{', being undone' if move.undoing else ''}"
+            return f"run {move.run}"
         return "moves without a run recorded here" if self.plan is None else f"plan {self.plan}"
+
+
+def _undoing(move: WatchedMoveView) -> str:
+    return ", being undone" if move.undoing else ""
 
 
 def _progress(move: WatchedMoveView) -> str:

@@ -16,7 +16,7 @@ from kquota.cli.watching.wording import MoveNamed, shown
 from kquota.terms import BrokerId
 from kquota.watch.link_pace import Trend
 from kquota.watch.symptom import NotSubmitted, RunPaused, StarvedCopies, ThrottleSide, Undo
-from kquota.watch.view import WatchedBroker, WatchedMoveView
+from kquota.watch.view import DestinationView, WatchedBroker, WatchedMoveView
 from tests.cli.contracts.in_memory import InMemory
 from tests.cli.contracts.sessions import BROKER, ZOOKEEPER, plan, reassign
 from tests.cli.contracts.transcript import Transcript
@@ -187,8 +187,24 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     lines = list(reading.text())
     assert max(map(len, lines)) <= 80
     assert " ".join(line.strip() for line in lines).count(" growing") == 12
-    undoing = replace(reading, moves=(replace(move, undoing=True),))
-    assert next(iter(undoing.text())).startswith("run 20260301T123000Z-00b3e5b3524b, being undone: 3,500 of 12,000 ")
+    undoing = replace(move, undoing=True)
+    first = next(iter(replace(reading, moves=(undoing,)).text()))
+    assert first.startswith("run 20260301T123000Z-00b3e5b3524b, being undone: 3,500 of 12,000 ")
+    lane = DestinationView(
+        broker=BrokerId(3),
+        copies=2,
+        done=1,
+        copied=MB,
+        left=MB,
+        throughput=None,
+        throttle=None,
+        throttled=False,
+        seconds_left=None,
+        written=0.0,
+        slowest=None,
+    )
+    log = replace(reading, moves=(replace(undoing, destinations=(lane,)), move), lines=True).text()
+    assert sum("run 20260301T123000Z-00b3e5b3524b to broker 3: 1 of 2 copies done" in line for line in log) == 1
 
 
 @pytest.mark.parametrize(
