@@ -43,7 +43,12 @@ def ids(kafka_431: Sandbox) -> list[int]:
 def test_sizes_leaders_and_rates_come_from_the_cluster(kafka_431: Sandbox, ids: list[int], tmp_path: Path) -> None:
     ran = estimate(kafka_431, tmp_path, [ids[1], ids[2]])
     assert ran.code == 0, ran.err
-    assert ran.err == "kquota: measuring write rates for 1 s ...\nkquota: starting Spark ...\n"
+    start = f"kquota move run --bootstrap-server {kafka_431.bootstrap} {tmp_path}/plan.json --throttle 8MB/s"
+    assert ran.err.splitlines() == [
+        "kquota: measuring write rates for 1 s ...",
+        "kquota: starting Spark ...",
+        f"kquota: next: start the move: `{start}`",
+    ]
     document = json.loads(ran.out)
     assert document["sizes"]["source"] == "cluster"
     assert document["kip73"]["brokers"] == len(ids)
