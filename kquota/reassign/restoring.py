@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kquota.errors import NextStep, Refused
 from kquota.reassign.moves import Move, Replicas, list_entries
-from kquota.reassign.run import Run, Taken, others_than
+from kquota.reassign.run import Run, Taken
 from kquota.settings.change import Change
 from kquota.settings.resource import Setting
 from kquota.settings.throttled_lists import entries, merge, replica, without
@@ -70,12 +70,16 @@ def _of_other_clients(value: str | None, every: Sequence[Taken]) -> str | None:
     these runs has set it.
 
     The prior value of such a run can be the value of another one of them, if both began without a common record, and
-    the record was shared later.
+    the record was shared later. If the prior values form a circle, because a later run has set the original value
+    again, the result is the prior value of the circle's first run in `every`. The oldest run knows the original value.
     """
-    left = list(every)
+    left, setters = list(every), list[Taken]()
     while (setter := next((taken for taken in left if value in taken.ours), None)) is not None:
         left.remove(setter)
+        setters.append(setter)
         value = setter.prior
+    if any(value in taken.ours for taken in setters):
+        return next(taken.prior for taken in every if taken in setters)
     return value
 
 
@@ -191,11 +195,11 @@ def _readable(
     return ((taken, now[s], held_by(others, s)) for s, taken in run.held.items() if s in now)
 
 
-def passed_on(taken: Taken, now: str | None, other: Taken, rest: Sequence[Taken] = ()) -> Taken:
+def passed_on(taken: Taken, now: str | None, other: Taken, every: Sequence[Taken]) -> Taken:
     """Return the record of a setting in an open run, after another run that also set it has ended.
 
-    `taken` is the record of the ended run, and `other` is the previous record of the open run. `rest` are the records
-    of all other open runs.
+    `taken` is the record of the ended run, and `other` is the previous record of the open run. `every` has these two
+    and the records of all other open runs, oldest first.
 
     For a list with `*`, the prior value loses the entries of the ended run, which it has only if both runs began
     without a common record. Any other list does not change.
@@ -208,7 +212,7 @@ def passed_on(taken: Taken, now: str | None, other: Taken, rest: Sequence[Taken]
         mixed = EVERY_REPLICA in other.ours and not {*taken.ours}.isdisjoint(entries(other.prior))
         return replace(other, prior=without(other.prior, taken.ours, taken.prior)) if mixed else other
     prior = taken.prior if now in taken.ours and now not in other.ours else other.prior
-    prior = _of_other_clients(prior, (taken, other, *rest))
+    prior = _of_other_clients(prior, every)
     return replace(other, prior=prior, ours=tuple(dict.fromkeys((*other.ours, *taken.ours))))
 
 
@@ -218,8 +222,9 @@ def passing_on(run: Run, now: Mapping[Setting, str | None], other: Run, others: 
 
     A rate that is missing from `now` is not taken over.
     """
+    every = sorted((run, *others), key=lambda each: (each.begun, each.id))
     shared = {
-        setting: passed_on(run.taken[setting], now[setting], taken, held_by(others_than(other, others), setting))
+        setting: passed_on(run.taken[setting], now[setting], taken, held_by(every, setting))
         for setting, taken in other.held.items()
         if setting in run.taken and setting in now
     }

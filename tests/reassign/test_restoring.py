@@ -204,7 +204,7 @@ def test_two_runs_on_one_rate_restore_it_together(older_first: bool, prior: str 
     younger = take(RATE, mine, (theirs,), None, (older,))
     first, last = (older, younger) if older_first else (younger, older)
     between = restored_value(first, theirs, (last,))
-    last = passed_on(first, theirs, last)
+    last = passed_on(first, theirs, last, (older, younger))
     assert restored_value(last, between, ()) == prior
 
 
@@ -221,9 +221,23 @@ def test_runs_that_began_without_a_common_record_restore_a_rate_together(
         left = restored_value(runs[number], now, [runs[n] for n in later])
         before = list(runs)
         for n in later:
-            runs[n] = passed_on(before[number], now, before[n], [before[m] for m in later if m != n])
+            runs[n] = passed_on(before[number], now, before[n], [before[m] for m in sorted((number, *later))])
         now = left
     assert now == prior
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["restored once", "restored again after late writes"])
+@pytest.mark.parametrize("older_first", [True, False], ids=["older ends first", "younger ends first"])
+def test_the_younger_of_two_runs_without_a_common_record_sets_the_original_rate_again(
+    older_first: bool, twice: bool
+) -> None:
+    older = take(RATE, "10", ("20",), None, ())
+    younger = take(RATE, "20", ("10",), None, ())
+    first, last = (older, younger) if older_first else (younger, older)
+    for _ in range(2 if twice else 1):
+        assert restored_value(first, "10", (last,)) == "10"
+        last = passed_on(first, "10", last, (older, last) if older_first else (last, younger))
+    assert restored_value(last, "10", ()) == "10"
 
 
 @given(prior=rate_texts)
@@ -239,7 +253,7 @@ def test_a_whole_list_over_entries_of_a_run_without_a_common_record(prior: str |
     older = take(LIST, prior, mine, None, ())
     younger = take(LIST, applied(LIST, prior, mine), ("*",), None, ())
     between = restored_value(older, "*", (younger,))
-    after = restored_value(passed_on(older, "*", younger), between, ())
+    after = restored_value(passed_on(older, "*", younger, (older, younger)), between, ())
     assert entries(after) == entries(prior)
 
 
