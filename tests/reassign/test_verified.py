@@ -13,6 +13,7 @@ from kquota.cli.reassign_partitions import remarks
 from kquota.cli.reassign_partitions.verification import verified
 from kquota.measure import ByteRate
 from kquota.reassign.execution import carry_out
+from kquota.reassign.log_dirs import LogDirState, LogDirStatus, ReplicaLogDirs
 from kquota.reassign.plan import Plan
 from kquota.reassign.preparation import MoveRequest, prepare, prepare_again
 from kquota.reassign.progress import Progress
@@ -81,6 +82,22 @@ def test_a_deleted_partition_has_nothing_left_to_move(world: World, undoing: boo
         ended = "moves have ended, but 0 of 1 partition has the replicas of the plan"
     absent = "1 partition does not exist: t-0"
     assert line == f"error: the {ended} ({absent}). If you have deleted it, nothing is left to move"
+
+
+def test_a_deleted_partition_does_not_hide_a_replica_in_the_wrong_log_dir(world: World) -> None:
+    plan = Plan(targets={T0: b(1, 3), T1: world.cluster.partitions[T1].replicas})
+    del world.cluster.partitions[T0]
+    elsewhere = LogDirStatus(
+        partition=T1,
+        broker=BrokerId(1),
+        state=LogDirState.CANCELLED,
+        progress=Progress.ELSEWHERE,
+        place=ReplicaLogDirs(current="/data/a", future=None),
+        target="/data/b",
+    )
+    found = replace(world.verify(plan), unrecorded=False, log_dirs=(elsewhere,))
+    (line,) = remarks.of_verification(found)
+    assert line.endswith("does not exist: t-0). Remove the missing partitions from the plan, and execute it again")
 
 
 def undone(world: World, plan: Plan) -> Recovery:

@@ -172,8 +172,9 @@ def _of_elsewhere(found: Verification, count: str, *, undoing: bool) -> str:
     """Return the error for moves that have ended without the wanted replicas. `count` is the result of `in_place`, and
     `undoing` is as in `of_verification`.
     """
-    elsewhere = [status for status in found.statuses if status.progress is Progress.ELSEWHERE]
-    absent = [status.partition for status in elsewhere if not status.replicas]
+    elsewhere = {status.partition for status in found.statuses if status.progress is Progress.ELSEWHERE}
+    elsewhere |= {status.partition for status in found.log_dirs if status.progress is Progress.ELSEWHERE}
+    absent = [s.partition for s in found.statuses if s.partition in elsewhere and not s.replicas]
     ended = f"error: the {'rollback has' if undoing else 'moves have'} ended, but {count}"
     if absent:
         ended += f" ({agreeing(len(absent), 'partition', 'does', 'do')} not exist: {few(absent, _SHOWN)})"
