@@ -82,7 +82,7 @@ def enforce(ports: MovePorts, run: Run, wanted: WantedValues, now: Mapping[Setti
     If other clients write at the same time, kquota reads the values, and then merges and writes again. It also records
     new prior values of other open runs, as `others_after` returns them.
 
-    Raises Unwitnessed if the connection is lost during a write. Raises Unknown if a write is uncertain or does not
+    Raises UnconfirmedWrite if the connection is lost during a write. Raises Unknown if a write is uncertain or does not
     become visible in time. Raises Conflict if other clients write during each of `_ATTEMPTS` attempts. Also raises the
     other errors of the cluster and of the record.
     """
