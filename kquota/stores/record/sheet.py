@@ -7,11 +7,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kquota import bounded
 from kquota.errors import KquotaError, Refused
+from kquota.reassign.course import Course
 from kquota.reassign.run import Run
 from kquota.stores.state import run_fields
 
@@ -69,7 +70,9 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
     """Encode a run for the record. The run must have a stamp. Leaves out each part for whose hash `known` returns True,
     because it is already stored.
 
-    Unless `whole`, the fields in `NOTHING` are empty.
+    Unless `whole`, the fields in `NOTHING` are empty. If the sheet of a later version is too large, the readings, the
+    rate changes and the brokers of its course are left out. Otherwise, no command could end the run and restore its
+    throttle.
     """
     assert run.stamp is not None
     parts: dict[str, bytes] = {}
@@ -84,7 +87,13 @@ def encode(run: Run, cluster_id: str, known: Callable[[str], bool] = lambda _: F
         if not known(digest):
             parts[digest] = gzip.compress(text, compresslevel=6, mtime=0)
     document = {"format": FORMAT, "cluster": cluster_id, **run_fields.STAMP.written(run.stamp), "run": fields}
-    return Encoded(sheet=json.dumps(document, separators=(",", ":")).encode(), parts=parts)
+    encoded = Encoded(sheet=json.dumps(document, separators=(",", ":")).encode(), parts=parts)
+    if len(encoded.sheet) > LARGEST_SHEET and run.stamp.version > 1:
+        dropped = run.course.changes_dropped + len(run.course.changes)
+        short = Course(expected=run.course.expected, changes_dropped=dropped, verdict=run.course.verdict)
+        if short != run.course:
+            return encode(replace(run, course=short), cluster_id, known, whole=whole)
+    return encoded
 
 
 def must_fit(run: Run, encoded: Encoded, place: str) -> None:

@@ -81,6 +81,17 @@ class LargestRunContract:
             record.flush()
         assert list(self.record().runs()) == [run.id]
 
+    def test_a_run_that_grows_loses_its_course_and_can_end(self) -> None:
+        begun, record = moved_to(1), self.record()
+        grown = replace(moved_to(FITS + 50), stamp=Stamp(version=2))
+        with record.lock("move run", take_over=False):
+            record.put(begun)
+            record.flush()
+            record.put(replace(grown, course=replace(grown.course, expected=60.0, verdict="done")))
+            record.flush()
+        found = self.record().runs(whole=True)[begun.id]
+        assert replace(found, stamp=None) == replace(begun, stamp=None, course=Course(expected=60.0, verdict="done"))
+
 
 class OnTopic(LargestRunContract):
     def log(self) -> Log:
