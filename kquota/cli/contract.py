@@ -171,6 +171,8 @@ def to_stderr(text: str, end: str = "\n") -> None:
     """
     try:
         print(text, end=end, file=sys.stderr, flush=True)
+    except BlockingIOError:
+        pass  # a full pipe that does not block: Python writes the text with the next one
     except OSError:
         _drop(sys.stderr)
 
