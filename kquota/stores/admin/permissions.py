@@ -12,9 +12,8 @@ from kquota.list_text import few, listed
 from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, DESCRIBE, Wire, advice_on_rights, kafka_error
 from kquota.stores.admin.requests import TOPIC_DENIED
 
-_CODES: Final[Mapping[str, int]] = {ALTER: 7, ALTER_CONFIGS: 11}
+_CODES: Final[Mapping[str, int]] = {ALTER: 7, DESCRIBE: 8, ALTER_CONFIGS: 11}
 """Kafka's codes of the operations."""
-_TOPIC_OPERATIONS: Final = 8
 _BOTH: Final = 10
 """The last version of Metadata that reports the operations on topics and on the cluster in one answer."""
 _SHOWN: Final = 5
@@ -25,7 +24,8 @@ def must_permit(wire: Wire, cluster: Collection[str], topics: Mapping[str, str])
     on the cluster, and the operation in `topics` on each topic.
 
     A topic that does not exist needs no permission. Without an authorizer, everything is permitted. If the brokers do
-    not report operations, this function raises nothing, because a write shows later whether it is permitted.
+    not report operations, for example because they do not support version 8 of Metadata (Kafka 2.3), this function
+    raises nothing, because a write shows later whether it is permitted.
     """
     if not (cluster or topics):
         return
@@ -35,7 +35,7 @@ def must_permit(wire: Wire, cluster: Collection[str], topics: Mapping[str, str])
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=bool(cluster),
             include_topic_authorized_operations=True,
-            min_version=_TOPIC_OPERATIONS,
+            min_version=1,
             max_version=_BOTH,
         )
     )
@@ -71,8 +71,13 @@ def _missing_on(topic: Any, operation: str) -> Iterator[str]:
 
 
 def _permitted(operations: Collection[int] | None, operation: str) -> bool:
-    """`operations` are the codes of the permitted operations, or None if the broker does not report them."""
-    return operations is None or _CODES[operation] in operations
+    """Return False if the broker reports that the operation is not permitted.
+
+    `operations` are the codes of the permitted operations, or None if the broker does not report them. A set without
+    Describe also reports nothing: Kafka returns an empty set for the cluster to a user without Describe on it, although
+    AlterConfigs does not need Describe, and a topic on which Describe is missing has an error instead of a set.
+    """
+    return operations is None or _CODES[DESCRIBE] not in operations or _CODES[operation] in operations
 
 
 def _named(topics: Sequence[str]) -> str:

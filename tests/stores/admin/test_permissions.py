@@ -1,0 +1,69 @@
+"""The operations that brokers report: only a missing operation in a meaningful report counts as denied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.protocol.broker_version_data import BrokerVersionData
+
+from kquota.errors import Refused
+from kquota.stores.admin.permissions import must_permit
+
+pytestmark = pytest.mark.unit
+
+ALTER, DESCRIBE, ALTER_CONFIGS = 7, 8, 11
+NOT_FOUND, DENIED = 3, 29
+
+
+class Broker:
+    """Answers Metadata with one topic and the same operations on the topic and the cluster."""
+
+    def __init__(self, operations: Collection[int] | None, error: int = 0) -> None:
+        self.operations, self.error = operations, error
+        self.requests: list[Any] = []
+
+    def read(self, request: Any) -> Any:
+        self.requests.append(request)
+        topic = SimpleNamespace(name="t", error_code=self.error, authorized_operations=self.operations)
+        return SimpleNamespace(topics=[topic], authorized_operations=self.operations)
+
+
+def check(broker: Any) -> None:
+    must_permit(broker, {"Alter", "AlterConfigs"}, {"t": "AlterConfigs"})
+
+
+@pytest.mark.parametrize("operations", [None, set(), {3, 4}, {ALTER, DESCRIBE, ALTER_CONFIGS}])
+def test_a_report_without_describe_is_unknown(operations: Collection[int] | None) -> None:
+    """Kafka reports no operations on the cluster to a user without Describe, who may still have AlterConfigs."""
+    check(Broker(operations))
+
+
+def test_a_missing_operation_is_named() -> None:
+    with pytest.raises(Refused) as raised:
+        check(Broker({DESCRIBE}))
+    assert str(raised.value) == (
+        "this user needs AlterConfigs on topic t; Alter and AlterConfigs on the cluster. Nothing was written"
+    )
+
+
+def test_a_hidden_topic_needs_describe_but_a_missing_one_nothing() -> None:
+    with pytest.raises(Refused, match="AlterConfigs on topic t; Describe on topic t"):
+        check(Broker(None, DENIED))
+    check(Broker(None, NOT_FOUND))
+
+
+def test_a_broker_without_reports_is_asked_in_an_older_version() -> None:
+    """Kafka 2.2 has version 7 of Metadata. Only versions 8 to 10 report operations on the cluster."""
+    broker = Broker(None)
+    check(broker)
+    (request,) = broker.requests
+    assert [BrokerVersionData(api_versions={3: (0, newest)}).api_version(request) for newest in (7, 13)] == [7, 10]
+
+
+def test_nothing_to_write_sends_no_request() -> None:
+    broker: Any = Broker(None)
+    must_permit(broker, (), {})
+    assert not broker.requests
