@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from kquota.errors import Refused, Unreachable
@@ -15,7 +15,7 @@ from kquota.settings.rates import StoredRate, stored_rates
 from kquota.settings.resource import BROKERS, TOPICS, Setting
 from kquota.sizes.port import LogDirs
 from kquota.sizes.replica import topics
-from kquota.terms import Default
+from kquota.terms import REPLICATION_RATES, BrokerId, Default
 from kquota.throttle.cluster_throttles import SIDES, BrokerOrDefault, ClusterThrottles
 from kquota.throttle.doctor import Sightings, changes, removable, seen
 from kquota.throttle.port import Ports
@@ -77,6 +77,21 @@ def read_all(ports: Ports) -> ClusterThrottles:
     return replace(throttles, hidden_topics=tuple(sorted({*throttles.hidden_topics, *hidden})))
 
 
+def read_effective(ports: Ports) -> ClusterThrottles:
+    """Return all throttles. If replication rates are in force, but no list is set, the result has all topics that Kafka
+    hides from this user, because the rates throttle nothing only if no hidden topic has a list.
+
+    A broker that does not report its logs is left out. Raises the errors of `read`, and Refused if a broker answers
+    with an error.
+    """
+    throttles = read(ports)
+    rates = [of_broker[key] for of_broker in throttles.limits.values() for key in REPLICATION_RATES if key in of_broker]
+    if throttles.lists or not any(rate.in_force for rate in rates):
+        return throttles
+    hidden = hidden_from_user(ports.cluster, ports.log_dirs, throttles.snapshot, throttles.unread)
+    return replace(throttles, hidden_topics=tuple(sorted({*throttles.hidden_topics, *hidden})))
+
+
 def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, throttles: ClusterThrottles) -> tuple[str, ...]:
     """Return the topics that Kafka hides from this user although brokers report their logs. Their lists are unknown.
 
@@ -90,14 +105,16 @@ def hidden_topics(cluster: MoveCluster, log_dirs: LogDirs | None, throttles: Clu
     return _hidden(cluster, topics(log_dirs.describe(answering, None)) - throttles.topics.keys())
 
 
-def hidden_from_user(cluster: MoveCluster, log_dirs: LogDirs | None, shown: Snapshot) -> tuple[str, ...]:
+def hidden_from_user(
+    cluster: MoveCluster, log_dirs: LogDirs | None, shown: Snapshot, silent: Collection[BrokerId] = ()
+) -> tuple[str, ...]:
     """Return the topics that Kafka hides from this user, like `hidden_topics`. A broker that does not answer is left
-    out, because another broker has the in-sync replicas of its partitions.
+    out, because another broker has the in-sync replicas of its partitions. Brokers in `silent` are not asked.
     """
     if log_dirs is None:
         return ()
     found: set[str] = set()
-    for broker in log_dirs.brokers():
+    for broker in sorted(log_dirs.brokers().keys() - set(silent)):
         try:
             found |= topics(log_dirs.describe([broker], None))
         except Unreachable:

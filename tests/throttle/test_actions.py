@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ from kquota.errors import Refused
 from kquota.reassign.port import Snapshot
 from kquota.settings.resource import BROKERS, Entry, Resource, Setting
 from kquota.sizes.port import LogDirs
+from kquota.sizes.replica import LogDir
 from kquota.stores.state.doctor_memory import SightingsFile
-from kquota.terms import LEADER_RATE, BrokerId, TopicPartition
+from kquota.terms import LEADER_RATE, LOG_DIR_RATE, BrokerId, TopicPartition
 from kquota.throttle import actions, doctor
 from kquota.throttle.port import Ports
 from tests.reassign.fake import MemoryCluster, Ticks
@@ -47,14 +48,17 @@ def test_doctor_removes_no_rate_while_the_list_of_a_topic_is_unknown(tmp_path: P
     assert not [one for one in doctor.findings(known) if one.rule == "rates-without-lists"]
 
 
+@dataclass(kw_only=True)
 class Hiding(MemoryCluster):
-    """A cluster that hides the topic `u` from this user, but not its running moves."""
+    """A cluster that hides topics from this user, but not their running moves."""
+
+    hides: Collection[str] = ("u",)
 
     def snapshot(self, topics: Collection[str] | None) -> Snapshot:
-        if topics is not None and "u" in topics:
-            raise Refused("topic u: the broker answered TopicAuthorizationFailed (29)")
+        if hidden := [topic for topic in topics or () if topic in self.hides]:
+            raise Refused(f"topic {hidden[0]}: the broker answered TopicAuthorizationFailed (29)")
         found = super().snapshot(topics)
-        shown = {name: now for name, now in found.partitions.items() if name.topic != "u"}
+        shown = {name: now for name, now in found.partitions.items() if name.topic not in self.hides}
         return replace(found, partitions=shown)
 
 
@@ -63,6 +67,39 @@ def test_a_running_move_shows_that_its_topic_is_hidden(tmp_path: Path) -> None:
     cluster.partitions = {TopicPartition("t", 0): partition(1, 2), TopicPartition("u", 0): partition(1, 2, adding=[2])}
     configs = FakeConfigs(topics=["t"], brokers=[1, 2], release=(4, 1))
     assert actions.read(ports(tmp_path, cluster, configs, FakeLogDirs())).hidden_topics == ("u",)
+
+
+class OfTwo(FakeLogDirs):
+    """The log dirs of brokers 1 and 2, which have a replica of the topic `secret`. Broker 3 would not answer."""
+
+    def describe(self, brokers: Collection[BrokerId], topics: Collection[str] | None) -> list[LogDir]:
+        assert BrokerId(3) not in brokers
+        return super().describe(brokers, topics)
+
+
+def with_rates(folder: Path, rates: Mapping[str, str], static: Mapping[str, str] | None = None) -> Ports:
+    """Return a cluster that hides `u`, which moves, and `secret`. Broker 3 is alive, but did not report its rates."""
+    cluster = Hiding(alive={BrokerId(1), BrokerId(2), BrokerId(3)}, hides={"u", "secret"})
+    cluster.partitions = {TopicPartition("t", 0): partition(1, 2), TopicPartition("u", 0): partition(1, 2, adding=[2])}
+    configs = FakeConfigs(topics=["t"], brokers=[1, 2], release=(4, 1), static=static)
+    configs.held[Resource(kind=BROKERS, name="1")] = dict(rates)
+    log_dirs = OfTwo()
+    log_dirs.topic("secret", [[1, 2]])
+    return ports(folder, cluster, configs, log_dirs)
+
+
+def test_rates_without_lists_may_throttle_a_topic_that_only_log_dirs_show(tmp_path: Path) -> None:
+    """A moving topic stays in the result, even if no broker that answers has its log."""
+    assert actions.read_effective(with_rates(tmp_path, {LEADER_RATE: "1000"})).hidden_topics == ("secret", "u")
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_rates_that_need_no_list_do_not_search_for_hidden_topics(tmp_path: Path, static: bool) -> None:
+    """Brokers do not enforce static rates, and the rate between log dirs needs no list."""
+    there = {LEADER_RATE: "1000"} if static else {LOG_DIR_RATE: "1000"}
+    at = with_rates(tmp_path, {} if static else there, there if static else None)
+    assert any(actions.read(at).limits.values())
+    assert actions.read_effective(at).hidden_topics == ("u",)
 
 
 def test_doctor_removes_empty_lists_once_they_are_old(tmp_path: Path) -> None:

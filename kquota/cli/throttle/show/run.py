@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from kquota.cli import move_stores, world
@@ -36,16 +36,13 @@ def run(options: ShowOptions) -> ThrottlesShown:
     `--sample`.
 
     The exit code is 8 if a rate or a list of the selection is unknown. Raises Invalid for an invalid option, and
-    Refused for a topic or a broker that does not exist. Also raises the errors of `actions.read` and `flowing`.
+    Refused for a topic or a broker that does not exist. Also raises the errors of `actions.read_effective` and of
+    `flowing`.
     """
     topics, brokers = names(options.topic, "--topic"), broker_ids(options.broker, "--broker")
     seconds = 0.0 if options.no_sample else checks.seconds_of(options.sample)
     with move_stores.throttling(world.where(options.connection), options.state_dir) as ports:
-        throttles = actions.read(ports)
-        if not throttles.lists and any(throttles.limits.values()):
-            # The rates throttle nothing only if no hidden topic has a list.
-            hidden = actions.hidden_from_user(ports.cluster, ports.log_dirs, throttles.snapshot)
-            throttles = replace(throttles, hidden_topics=hidden)
+        throttles = actions.read_effective(ports)
         checks.must_exist(ports.cluster, throttles, topics, brokers, writes=False)
         flow = throughput.flowing(ports, throttles, seconds)
     return Selection(throttles=throttles, flow=flow, topics=topics, brokers=brokers).answer()
