@@ -319,9 +319,8 @@ def test_an_excluded_internal_topic_counts_as_missing(
 ) -> None:
     """As in Kafka's tool."""
     found = [Topic(name="__consumer_offsets", id=None, internal=True, partitions=())]
-    cluster = SimpleNamespace(
-        topics=SimpleNamespace(topics=lambda names, moves: found), configs=SimpleNamespace(describe=lambda asked: {})
-    )
+    topics = SimpleNamespace(topics=lambda names, detailed: found, must_show=lambda names: None)
+    cluster = SimpleNamespace(topics=topics, configs=SimpleNamespace(describe=lambda asked: {}))
     monkeypatch.setattr("kquota.cli.world.topics", lambda at: nullcontext(cluster))
     ran = kquota_here("topics", *NOWHERE, *words, "--topic", "__consumer_offsets", "--exclude-internal")
     assert ran == Ran(code, "", err)
