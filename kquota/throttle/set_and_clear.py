@@ -247,7 +247,6 @@ def recover(
             restoration = restore(ports, [known])
         return BrokerRecovery(run=known, behind=(), restoration=restoration)
     if known is not None:
-        restoration, _ = restore_ended(ports, known, _listed(known) - set(late))
         rate = rate if going is None else known.rate or rate
     elif going is not None:
         behind = counted(len(late), "replica")
@@ -256,6 +255,12 @@ def recover(
             "command to set it again"
         )
     wanted, unlimited = _recovering(ports.cluster, snapshot, broker, rate, late)
+    if known is not None and (ended := _listed(known) - set(late)):
+        # Check before the first write, because the error says that nothing was written. `bring` checks only its own.
+        now = ports.cluster.values(list(wanted))
+        readable = {setting: values for setting, values in wanted.items() if setting in now}
+        ports.cluster.must_permit([change.setting for change in needed(readable, now)], moves=False)
+        restoration, _ = restore_ended(ports, known, ended)
     held = bring(ports, throttle_wanted.recovery(broker), wanted, rate, reason)
     return BrokerRecovery(run=held.run, behind=late, changes=held.changes, restoration=restoration, unlimited=unlimited)
 

@@ -545,6 +545,20 @@ def test_a_returning_broker_is_listed_exactly_and_released_as_it_rejoins(desk: D
     assert desk.recover().done
 
 
+def test_a_recovery_without_a_permission_restores_nothing_because_it_says_that_nothing_was_written(desk: Desk) -> None:
+    """One replica has caught up, and a replica of another topic, whose lists this user may not write, falls behind."""
+    desk.recover()
+    desk.rejoin(TopicPartition("t", 1))
+    desk.cluster.partitions[TopicPartition("u", 0)] = partition(1, 3, isr=[1])
+    desk.cluster.forbidden = {Setting.of_topic("u", FOLLOWER)}
+    before = dict(desk.cluster.configs), desk.runs.every()
+    with pytest.raises(Refused, match="Nothing was written"):
+        desk.recover()
+    assert (desk.cluster.configs, desk.runs.every()) == before
+    desk.cluster.forbidden.clear()
+    assert [str(change.setting) for change in desk.recover().restoration.restored] == [str(FOLLOWERS), str(LEADERS)]
+
+
 def test_a_dry_run_of_a_recovery_shows_what_the_recovery_writes(desk: Desk) -> None:
     """At the start, after one replica has caught up while another one falls behind, after the last one, and after the
     end."""
