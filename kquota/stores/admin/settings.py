@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kquota.errors import KquotaError, NextStep, Refused, StepFor, Unknown, Unreachable
+from kquota.errors import KquotaError, NextStep, Parameter, Refused, StepFor, Unknown, Unreachable
 from kquota.reassign.port import Overwritten
 from kquota.settings.change import Change
 from kquota.settings.resource import TOPICS, Resource, Setting
@@ -106,7 +106,11 @@ class WireSettings(WireConfigs):
         for result in answer.results:
             if result.error_code in FORBIDDEN:
                 words = kafka_error(result.error_code, result.error_message) + advice_on_rights(result.error_code)
-                raise Refused(f"topic {result.resource_name} {MIN_IN_SYNC}: the broker answered {words}")
+                raise Refused(
+                    f"topic {result.resource_name} {MIN_IN_SYNC}: the broker answered {words}, or give ",
+                    Parameter("force"),
+                    ". Nothing was written",
+                )
         return {
             result.resource_name: int(config.value)
             for result in answer.results

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from kafka.protocol.broker_version_data import BrokerVersionData
 
+from kquota.cli.contract import worded
 from kquota.errors import Refused
 from kquota.stores.admin.permissions import must_permit
+from kquota.stores.admin.settings import WireSettings
 
 pytestmark = pytest.mark.unit
 
@@ -67,3 +69,15 @@ def test_nothing_to_write_sends_no_request() -> None:
     broker: Any = Broker(None)
     must_permit(broker, (), {})
     assert not broker.requests
+
+
+def test_an_unreadable_minimum_names_the_option_that_skips_the_check() -> None:
+    """Otherwise an operator who must cancel a move at once could not do so."""
+    denied = SimpleNamespace(error_code=DENIED, error_message=None, resource_name="t", configs=[])
+    wire: Any = SimpleNamespace(read=lambda request: SimpleNamespace(results=[denied]))
+    with pytest.raises(Refused) as raised:
+        WireSettings(wire).minimum_in_sync(["t"])
+    assert worded(raised.value) == (
+        "topic t min.insync.replicas: the broker answered TopicAuthorizationFailed (29). "
+        "This user needs DescribeConfigs on the topic, or give --force. Nothing was written"
+    )
