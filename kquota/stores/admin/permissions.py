@@ -9,7 +9,15 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kquota.errors import Refused
 from kquota.list_text import few, listed
-from kquota.stores.admin.connection import ALTER, ALTER_CONFIGS, DESCRIBE, Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.connection import (
+    ALTER,
+    ALTER_CONFIGS,
+    DESCRIBE,
+    Wire,
+    advice_on_rights,
+    kafka_error,
+    metadata_request,
+)
 from kquota.stores.admin.requests import TOPIC_DENIED
 
 _CODES: Final[Mapping[str, int]] = {ALTER: 7, DESCRIBE: 8, ALTER_CONFIGS: 11}
@@ -57,7 +65,7 @@ def must_show(wire: Wire, topics: Collection[str]) -> None:
     """
     if not topics:
         return
-    for topic in wire.metadata(sorted(topics)).topics:
+    for topic in wire.read(metadata_request(sorted(topics))).topics:
         if topic.error_code == TOPIC_DENIED:
             words = f"{kafka_error(TOPIC_DENIED, None)}{advice_on_rights(TOPIC_DENIED, DESCRIBE)}"
             raise Refused(f"topic {topic.name}: the broker answered {words}")

@@ -11,7 +11,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 
 from kquota.cli.contract import worded
 from kquota.errors import Refused
-from kquota.stores.admin.permissions import must_permit
+from kquota.stores.admin.permissions import must_permit, must_show
 from kquota.stores.admin.settings import WireSettings
 
 pytestmark = pytest.mark.unit
@@ -81,3 +81,12 @@ def test_an_unreadable_minimum_names_the_option_that_skips_the_check() -> None:
         "topic t min.insync.replicas: the broker answered TopicAuthorizationFailed (29). "
         "This user needs DescribeConfigs on the topic, or give --force. Nothing was written"
     )
+
+
+def test_a_hidden_topic_is_refused_and_a_missing_one_is_not() -> None:
+    """`read` asks another broker if the first one hangs."""
+    missing: Any = Broker(None, NOT_FOUND)
+    must_show(missing, ["t"])
+    hiding: Any = Broker(None, DENIED)
+    with pytest.raises(Refused, match=r"^topic t: .*This user needs Describe on the topic$"):
+        must_show(hiding, ["t"])
