@@ -90,7 +90,7 @@ def run(options: EstimateOptions) -> Generator[Estimate]:
         raise Refused(why)
 
 
-def next_step(options: EstimateOptions, plan: Plan | PlanFiles, answer: Estimate) -> Iterator[str]:
+def next_step(options: EstimateOptions, estimated: Plan | PlanFiles, answer: Estimate) -> Iterator[str]:
     """Yield the command that starts the move. Yield nothing if any partition is moving, because `move run` would refuse
     to start. Also yield nothing if nothing is copied, if `move run` cannot run the plan (for example, it reads neither
     JSON lines nor Parquet), or if the operator only compares waves.
@@ -99,16 +99,16 @@ def next_step(options: EstimateOptions, plan: Plan | PlanFiles, answer: Estimate
     going = now is None or now.partitions or now.elsewhere or now.others
     if (
         going
-        or not isinstance(plan, Plan)
+        or not isinstance(estimated, Plan)
         or answer.pace.bottleneck is None
         or answer.measured.within
         or options.waves is not None
     ):
         return
-    file = plan_argument(options.reassignment_json_file)
+    plan = plan_argument(options.reassignment_json_file)
     rate = exact_rate(answer.throttle)
     limit = "" if options.max_in_flight is None else f" --max-in-flight {shlex.quote(options.max_in_flight)}"
-    yield f"next: start the move: {suggested(f'move run {file} --throttle {rate}{limit}')}"
+    yield f"next: start the move: {suggested(f'move run {plan} --throttle {rate}{limit}')}"
 
 
 def _split(waves: int | None, max_in_flight: str | None) -> Split | None:
