@@ -151,6 +151,19 @@ def test_the_text_and_the_json_document_within_a_broker(name: str, capsys: pytes
     assert seen == path.read_text()
 
 
+def test_the_tables_within_a_broker_fit_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kquota.cli.move.plan.log_dirs.terminal_width", lambda stream: 75)
+    dirs, throttle, wanted = WITHIN["move-plan-log-dirs-many"]
+    found = balanced(wanted, dirs, held(dirs))
+    pace = LogDirPace(work=LogDirWork(broker=1, copies=len(found.moves), bytes=found.bytes), throttle=throttle)
+    explain_log_dirs(found, pace, [], file=None, everything=False)
+    tables = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("kquota: ")]
+    assert [line.split()[0] for line in tables if line.rstrip().endswith(("to", "worst"))] == ["partition", "log"]
+    assert max(map(len, tables)) <= 75
+
+
 PLAN_FILE = """import sys
 from kquota.cli.move.plan.explanation import plan_file
 from kquota.cli.options import Output

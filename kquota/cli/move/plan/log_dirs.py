@@ -14,7 +14,7 @@ from kquota.cli.move.plan.answer import disk_shown, left_shown, plan_values
 from kquota.cli.move.plan.explanation import FIRST, UNSAVED, percent, saving, share_of_least, show, then
 from kquota.cli.output import JsonObject, plain
 from kquota.cli.suggestion import suggested
-from kquota.cli.table import aligned
+from kquota.cli.table import fitted, terminal_width
 from kquota.list_text import few
 from kquota.measure import counted, exact_rate, human_bytes
 from kquota.pace.log_dir_copy import LogDirPace
@@ -128,8 +128,9 @@ def _outside(found: LogDirsPlanned) -> list[str]:
 
 
 def _moves_table(moves: Iterable[LogDirMove]) -> list[str]:
-    rows = [(move.partition, human_bytes(move.size), move.source, move.destination) for move in moves]
-    return aligned(rows, ("partition", "copied", "from", "to"), left=[0, 2, 3])
+    rows = [(str(move.partition), human_bytes(move.size), move.source, move.destination) for move in moves]
+    heads = ("partition", "copied", "from", "to")
+    return fitted(rows, heads, left=[0, 2, 3], width=terminal_width(sys.stderr))
 
 
 def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
@@ -146,4 +147,4 @@ def _log_dirs_table(found: LogDirsPlanned) -> list[str]:
         for change in found.dirs
     ]
     heads = ("log dir", "replicas", "bytes", "to copy in", "disk", "disk at worst", "")
-    return aligned(rows, heads, left=[0, 6])
+    return fitted(rows, heads, left=[0, 6], width=terminal_width(sys.stderr), optional=["replicas"])
