@@ -158,7 +158,7 @@ def test_the_tables_within_a_broker_fit_a_narrow_terminal(
     dirs, throttle, wanted = WITHIN["move-plan-log-dirs-many"]
     found = balanced(wanted, dirs, held(dirs))
     pace = LogDirPace(work=LogDirWork(broker=1, copies=len(found.moves), bytes=found.bytes), throttle=throttle)
-    explain_log_dirs(found, pace, [], file=None, everything=False)
+    explain_log_dirs(found, pace, (), file=None, everything=False)
     tables = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("kquota: ")]
     assert [line.split()[0] for line in tables if line.rstrip().endswith(("to", "worst"))] == ["partition", "log"]
     assert max(map(len, tables)) <= 75
