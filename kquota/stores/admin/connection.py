@@ -197,10 +197,9 @@ class Wire:
     def metadata(self, topics: list[str] | None, broker: BrokerId | None = None, seconds: float | None = None) -> Any:
         """Return a new MetadataResponse for `topics` (None: all topics). Also updates `brokers` and `controller`.
 
-        `broker` and `seconds` are the same as for `ask`. Without both, kquota asks brokers as `read` does.
+        `broker` and `seconds` are the same as for `ask`.
         """
-        request = metadata_request(topics)
-        answer = self.read(request) if broker is None and seconds is None else self.ask(request, broker, seconds)
+        answer = self.ask(metadata_request(topics), broker, seconds)
         self._manager.cluster.update_metadata(answer)
         return answer
 

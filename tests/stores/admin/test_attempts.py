@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, KafkaTimeoutError
@@ -243,17 +243,10 @@ def test_a_controller_that_is_stopped_is_asked_again_because_others_know_no_move
     assert manager.asked[0] == manager.asked[2] == 1
 
 
-READS: Final[dict[str, Callable[[connection.Wire], object]]] = {
-    "metadata": lambda wire: wire.metadata(["t"]),
-    "partitions": lambda wire: wire.partition_states(PartitionStatesRequest([], topic_states())),
-}
-
-
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_a_read_waits_only_once_for_a_stopped_broker(read: Callable[[connection.Wire], object], time: Time) -> None:
+def test_a_read_waits_only_once_for_a_stopped_broker(time: Time) -> None:
     manager = Stopped(time, lambda _: SimpleNamespace(cluster=None))
     wire = StubWire(manager)
     for _ in range(20):
-        read(wire)
+        wire.partition_states(PartitionStatesRequest([], topic_states()))
     assert time.seconds <= connection.HUNG_SECONDS
     assert len(set(manager.asked[2:])) == 1, "kquota prefers the broker that has answered"
