@@ -85,6 +85,8 @@ class StrictCommand(Command):
 
     written_as: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Options without a value, each with the option and the value for which it stands."""
+    synonyms: ClassVar[Mapping[str, str]] = {}
+    """Other names of options, each with the name that the help shows."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises Invalid for a value without an option, and for an option that is followed by
@@ -93,7 +95,7 @@ class StrictCommand(Command):
         params = self.get_params(ctx)
         options = [param for param in params if not getattr(param, "is_flag", False)]
         valued = {name: not param.multiple for param in options for name in param.opts}
-        known = {name for param in params for name in param.opts} | set(self.written_as)
+        known = {name for param in params for name in param.opts} | {*self.written_as, *self.synonyms}
         return super().parse_args(ctx, list(self._checked(args, valued, known)))
 
     def twice(self, option: str) -> str:
@@ -114,6 +116,8 @@ class StrictCommand(Command):
             if f"-{arg}".partition("=")[0] in known:
                 # Kafka's tools accept one dash in front of a long option.
                 arg = f"-{arg}"
+            name, equals, text = arg.partition("=")
+            arg = f"{self.synonyms.get(name, name)}{equals}{text}"
             written = self.written_as.get(arg, (arg,))
             name, equals, _ = written[0].partition("=")
             if valued.get(name, False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -51,10 +50,7 @@ class EntityCommand(StrictCommand):
     """
 
     written_as: ClassVar = {default: (option, DEFAULT_NAME) for default, option in _DEFAULT_FLAGS.items()}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. `--client-id`, as in `quota explain`, stands for Kafka's `--client`."""
-        return super().parse_args(ctx, [re.sub(r"^--?client-id(?==|$)", "--client", arg) for arg in args])
+    synonyms: ClassVar = {"--client-id": "--client"}  # the name in `quota explain`, and Kafka's name
 
     def twice(self, option: str) -> str:
         """Return Kafka's message for an option that is given twice. A repeated short form is a repeated entity type."""
