@@ -314,7 +314,6 @@ def throttling(at: world.Where, state_dir: Path | None, holding: LockRequest | N
             memory=memory,
             clock=stores.clock,
             fenced=stores.fenced,
-            alone=stores.runs.alone,
         )
 
 

@@ -155,6 +155,10 @@ class Runs(Protocol):
         """The ids of recorded runs that cannot be read. Their settings are unknown."""
 
     @property
+    def alone(self) -> KquotaError | None:
+        """The reason why other hosts do not see these runs, or None if they do."""
+
+    @property
     def hidden(self) -> bool:
         """True if runs of other hosts may be on record that this host cannot see."""
 

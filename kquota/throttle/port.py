@@ -39,5 +39,3 @@ class Ports(MovePorts):
     """Returns the dead brokers that the cluster lists, even those without replicas (KRaft, from Kafka 4.0), or the
     reason why they are unknown.
     """
-    alone: KquotaError | None = None
-    """The reason why other hosts do not see the runs, or None if they see the runs."""

@@ -183,7 +183,6 @@ class InMemory:
                 memory=SightingsFile(self.folder, CLUSTER_ID),
                 clock=self.clock,
                 fenced=self._fenced,
-                alone=runs.alone,
             )
 
     @contextmanager

@@ -136,7 +136,7 @@ def _set(at: world.Where, options: SetOptions, asked: _Selected, seconds: float)
         if not options.dry_run:
             held = set_and_clear.bring(*what)
         record = None if held.run is None or options.dry_run else ports.runs.place(held.run)
-        alone = None if record is None else ports.alone
+        alone = None if record is None else ports.runs.alone
     notes = tuple(_remarks(asked, topics))
     return throttle_set(held, record, dry_run=options.dry_run, notes=notes, alone=alone)
 
