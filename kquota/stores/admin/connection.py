@@ -384,6 +384,12 @@ def advice_on_rights(code: int, operation: str = DESCRIBE_CONFIGS) -> str:
     return f". This user needs {operation} on {needed[code]}" if code in needed else ""
 
 
+def topic_refusal(topic: str, code: int) -> Refused:
+    """Return the error for a topic whose metadata have this error code, with the missing permission, if any."""
+    words = f"{kafka_error(code, None)}{advice_on_rights(code, DESCRIBE)}"
+    return Refused(f"topic {topic}: the broker answered {words}")
+
+
 def _release(answer: Any) -> tuple[int, ...]:
     versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     return tuple(BrokerVersionData(api_versions=versions).broker_version)

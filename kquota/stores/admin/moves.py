@@ -12,7 +12,7 @@ from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest
 from kquota.errors import Refused, Unknown, Unreachable
 from kquota.reassign.moves import PartitionReplicas, Replicas
 from kquota.reassign.port import Snapshot
-from kquota.stores.admin.connection import ALTER, DESCRIBE, Wire, advice_on_rights, kafka_error
+from kquota.stores.admin.connection import ALTER, Wire, advice_on_rights, kafka_error, topic_refusal
 from kquota.stores.admin.controller_configs import ControllerConfigs
 from kquota.stores.admin.partition_states import PartitionStatesRequest, TopicStates, topic_states
 from kquota.stores.admin.running import (
@@ -61,8 +61,7 @@ class WireMoves(WireSettings):
         joined: dict[str, _JoinedTopic] = {}
         for topic in sorted(answer.topics, key=attrgetter("name")):
             if topic.error_code and topic.error_code not in _NO_SUCH_TOPIC:
-                words = f"{kafka_error(topic.error_code, None)}{advice_on_rights(topic.error_code, DESCRIBE)}"
-                raise Refused(f"topic {topic.name}: the broker answered {words}")
+                raise topic_refusal(topic.name, topic.error_code)
             moves = running.get(topic.name)
             if moves is None:
                 partitions |= topic.partitions

@@ -14,9 +14,8 @@ from kquota.stores.admin.connection import (
     ALTER_CONFIGS,
     DESCRIBE,
     Wire,
-    advice_on_rights,
-    kafka_error,
     metadata_request,
+    topic_refusal,
 )
 from kquota.stores.admin.requests import TOPIC_DENIED
 
@@ -67,8 +66,7 @@ def must_show(wire: Wire, topics: Collection[str]) -> None:
         return
     for topic in wire.read(metadata_request(sorted(topics))).topics:
         if topic.error_code == TOPIC_DENIED:
-            words = f"{kafka_error(TOPIC_DENIED, None)}{advice_on_rights(TOPIC_DENIED, DESCRIBE)}"
-            raise Refused(f"topic {topic.name}: the broker answered {words}")
+            raise topic_refusal(topic.name, topic.error_code)
 
 
 def _missing_on(topic: Any, operation: str) -> Iterator[str]:
