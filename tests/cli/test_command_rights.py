@@ -441,7 +441,7 @@ DENIED: Final = {
 def test_a_missing_permission_is_named_before_the_first_write(
     stage: Stage, admin: AdminClient, second: str, name: str, lacking: str
 ) -> None:
-    """Each permission is taken away alone. A throttle needs no permission for moves."""
+    """Each permission is missing alone. A throttle needs no permission for moves."""
     kind, operation, needed = DENIED[lacking]
     both(stage, second)
     before = in_place(stage, second)
@@ -533,7 +533,7 @@ def test_the_throttle_of_a_hidden_topic_is_kept_and_unknown(stage: Stage, admin:
 
 
 def test_a_run_with_a_hidden_topic_stays_open(stage: Stage, admin: AdminClient, second: str) -> None:
-    """Its moves have ended. Nothing of it is restored, because nobody knows the values of the hidden topic."""
+    """Its moves have ended. Nothing of it is restored, because the user cannot read the values of the hidden topic."""
     both(stage, second)
     stage.must(*THROTTLED_EXECUTE)
     stage.hand.arrived({TopicPartition(topic, 0): [2] for topic in (stage.topic, second)})
